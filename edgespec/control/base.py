@@ -1,0 +1,28 @@
+"""What a policy is: it picks proposers and depth, and 0 is allowed."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from edgespec.types import Draft, Outcome, Plan, Status
+
+
+class Policy(Protocol):
+    def begin(self) -> None:
+        """A new user turn."""
+        ...
+
+    def plan(self, limit: int) -> Plan:
+        """The next round. `limit`: most tokens that context, token limit and backend let it draft."""
+        ...
+
+    def trim(self, draft: Draft) -> Draft:
+        """The part of a finished draft that is worth verifying."""
+        ...
+
+    def observe(self, outcome: Outcome) -> None:
+        """What the round did and how long it took."""
+        ...
+
+    @property
+    def status(self) -> Status: ...

@@ -1,0 +1,25 @@
+"""What a proposer is."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from edgespec.types import Draft, Plan, Source, Tokens, Verdict
+
+
+class Proposer(Protocol):
+    """Guesses what follows `history`, whose last token is the pending one."""
+
+    name: Source
+
+    def begin(self, history: Tokens) -> None:
+        """A new sequence or an edited prefix: reuse what still holds."""
+        ...
+
+    def propose(self, history: Tokens, plan: Plan) -> Draft:
+        """At most `plan.max_draft` tokens that may follow `history`; `NO_DRAFT` if nothing is known."""
+        ...
+
+    def observe(self, verdict: Verdict) -> None:
+        """What the target made of the last draft."""
+        ...

@@ -1,0 +1,190 @@
+"""Frozen data that crosses rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float32]
+"""Logits: float32, `[rows, n_vocab]`."""
+
+Tokens = Sequence[int]
+"""Token ids, oldest first."""
+
+Clock = Callable[[], float]
+"""Seconds since any fixed moment; simulated runs bring their own."""
+
+FinishReason = Literal["stop", "length", "cancelled"]
+Source = Literal["target", "draft", "suffix", "ngram"]
+Numerics = Literal["exact", "near"]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A sparse distribution after every transform.
+
+    `ids`: int64 `[k]`, ascending and unique. `probs`: float64 `[k]`, sums to 1.
+    """
+
+    ids: NDArray[np.int64]
+    probs: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One guess: a topologically ordered tree, `parents[i] < i`, -1 is the pending token.
+
+    `q[i]` is the distribution that token i was sampled from; `q=None` is a point mass.
+    `survival[i]`: estimated probability that position i is reached and accepted.
+    `sources[i]`: who proposed token i.
+    """
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    survival: tuple[float, ...] = ()
+    sources: tuple[Source, ...] = ()
+    q: tuple[Distribution, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def is_chain(self) -> bool:
+        return all(parent == i - 1 for i, parent in enumerate(self.parents))
+
+    def first(self, n: int) -> Draft:
+        """The draft cut to its first n tokens."""
+        if n >= len(self.tokens):
+            return self
+        q = None if self.q is None else self.q[:n]
+        return Draft(self.tokens[:n], self.parents[:n], self.survival[:n], self.sources[:n], q)
+
+
+NO_DRAFT = Draft()
+
+
+def chain(
+    tokens: Tokens,
+    source: Source,
+    survival: Sequence[float],
+    q: Sequence[Distribution] | None = None,
+) -> Draft:
+    """A draft without branches."""
+    n = len(tokens)
+    return Draft(
+        tuple(tokens),
+        tuple(range(-1, n - 1)),
+        tuple(survival),
+        (source,) * n,
+        None if q is None else tuple(q),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`path`: draft indices that the target accepted, root first. `next_token`: its own token after them."""
+
+    path: tuple[int, ...]
+    next_token: int
+
+
+def always_worth(drafted: int, survival: float) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one round may do. No proposers is plain decoding.
+
+    `max_draft`: most tokens in a draft. `row_counts`: the row counts n + 1 that a pass may have,
+    ascending; None allows all. `worth(drafted, survival)`: is one more token worth drafting, when
+    `drafted` tokens stand and the next would survive with that probability?
+    """
+
+    proposers: tuple[Source, ...] = ()
+    max_draft: int = 0
+    row_counts: tuple[int, ...] | None = None
+    worth: Callable[[int, float], bool] = always_worth
+
+    def fit(self, n: int) -> int:
+        """The most drafted tokens, at most n, whose row count n + 1 is allowed."""
+        n = min(n, self.max_draft)
+        if self.row_counts is None:
+            return max(n, 0)
+        return max((rows - 1 for rows in self.row_counts if rows <= n + 1), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one round did. Times are seconds; `context` is the cache length before the round."""
+
+    draft: Draft
+    accepted: int
+    emitted: int
+    context: int
+    t_propose: float
+    t_verify: float
+    t_other: float
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether speculation is on now, who proposes, how deep, and why."""
+
+    on: bool
+    proposer: str
+    depth: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingSettings:
+    """Order as in llama.cpp: bias, penalties, top-k, top-p, min-p, temperature last.
+
+    `temperature` 0 is argmax with the lowest id on ties. `top_k` 0, `top_p` 1, `min_p` 0,
+    `repeat_penalty` 1 and the other penalties 0 switch a step off. `penalty_last_n`: tokens of the
+    history that penalties look at, -1 for all of it.
+    """
+
+    temperature: float = 0.8
+    top_k: int = 40
+    top_p: float = 0.95
+    min_p: float = 0.05
+    repeat_penalty: float = 1.0
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    penalty_last_n: int = 64
+    logit_bias: dict[int, float] = field(default_factory=dict)
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One emitted token as text. `text` may be empty: a byte of a character still to come."""
+
+    token: int
+    text: str
+    source: Source
+    position: int
+    kind: Literal["answer", "thinking"] = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class StepEvent:
+    """What one round released. `finish` is set on the last event of a generation.
+
+    `sampled`: tokens that the round sampled and kept, also those whose text is still held back.
+    """
+
+    pieces: tuple[Piece, ...]
+    sampled: int
+    outcome: Outcome | None = None
+    finish: FinishReason | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
