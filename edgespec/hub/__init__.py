@@ -1,0 +1,61 @@
+"""Model files: what the user meant, where it is on this machine, and how it gets there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from edgespec.hub import catalogue, gguf, reference
+from edgespec.hub.catalogue import DEFAULT, Card, cards
+from edgespec.hub.gguf import Header
+from edgespec.hub.pull import Notify, Progress, pull, refuse_offline
+from edgespec.hub.store import Store, megabytes, root
+
+__all__ = ["Card", "Header", "Notify", "Progress", "cards", "default_card", "resolve"]
+
+
+def resolve(
+    reference_text: str | None, *, progress: Progress | None = None, notify: Notify | None = None
+) -> Path:
+    """A path to a checked model file: found, or downloaded once. None is the default model.
+
+    `progress(done_bytes, total_bytes, label)` is called during a download, several times a second, and may
+    raise to stop it; `notify(line)` gets single lines for a person. A path is returned as it was given.
+    Raises UsageError, ModelFileError, UnsupportedModelError or DownloadError.
+    """
+    meant = reference.parse(reference_text, cards())
+    path = meant if isinstance(meant, Path) else _obtain(meant, progress or _silent, notify or _silent)
+    gguf.check(path)
+    return path
+
+
+def default_card() -> Card:
+    """The card of the model that is used when none is named."""
+    return next(card for card in catalogue.cards() if card.name == DEFAULT)
+
+
+def _obtain(card: Card, progress: Progress, notify: Notify) -> Path:
+    """The card's file in the store, fetched first if it is not there. No lock is taken when it is."""
+    store = Store(root())
+    if path := store.find(card):
+        return path
+    refuse_offline(card)
+    told = False
+
+    def waiting() -> None:
+        nonlocal told
+        if not told:
+            notify(f"another process is downloading {card.name}; waiting for it")
+        told = True
+        progress(store.arrived(card), card.size, f"waiting for {card.name}")
+
+    with store.lock(card, waiting):
+        if path := store.find(card):
+            return path
+        with store.incoming(card) as incoming:
+            notify(f"downloading {card.name} ({megabytes(card.size)}) into {store.root}")
+            pull(card, incoming, progress, notify)
+            return incoming.commit()
+
+
+def _silent(*_: object) -> None:
+    pass
