@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgespec.hub import catalogue, gguf, reference
+from edgespec.hub import catalogue, gguf
 from edgespec.hub.catalogue import DEFAULT, Card, cards
 from edgespec.hub.gguf import Header
-from edgespec.hub.pull import Notify, Progress, pull, refuse_offline
-from edgespec.hub.store import Store, megabytes, root
+from edgespec.hub.reference import parse
+from edgespec.hub.store import Notify, Progress, Store, megabytes, root
 
 __all__ = ["Card", "Header", "Notify", "Progress", "cards", "default_card", "resolve"]
 
 
-def resolve(
-    reference_text: str | None, *, progress: Progress | None = None, notify: Notify | None = None
-) -> Path:
+def resolve(reference: str | None, *, progress: Progress | None = None, notify: Notify | None = None) -> Path:
     """A path to a checked model file: found, or downloaded once. None is the default model.
 
-    `progress(done_bytes, total_bytes, label)` is called during a download, several times a second, and may
-    raise to stop it; `notify(line)` gets single lines for a person. A path is returned as it was given.
+    `progress(done_bytes, total_bytes, label)` is called often during a download and may raise to
+    stop it; `notify(line)` gets single lines for a person. A path is returned as it was given.
     Raises UsageError, ModelFileError, UnsupportedModelError or DownloadError.
     """
-    meant = reference.parse(reference_text, cards())
+    meant = parse(reference, cards())
     path = meant if isinstance(meant, Path) else _obtain(meant, progress or _silent, notify or _silent)
     gguf.check(path)
     return path
@@ -38,6 +36,8 @@ def _obtain(card: Card, progress: Progress, notify: Notify) -> Path:
     store = Store(root())
     if path := store.find(card):
         return path
+    from edgespec.hub.pull import pull, refuse_offline
+
     refuse_offline(card)
     told = False
 

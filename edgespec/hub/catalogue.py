@@ -78,6 +78,8 @@ def folder() -> Path:
 def cards(where: Path | None = None) -> tuple[Card, ...]:
     """Every card, ordered by file name. Raises ModelFileError if one is malformed or two share a name."""
     found = tuple(load(path) for path in sorted((where or folder()).glob("*.toml")))
+    if not found:
+        raise ModelFileError(f"no model cards in {where or folder()}: install edgespec again")
     owner: dict[str, Card] = {}
     for card in found:
         for key in (*card.names, f"file {card.file}"):
@@ -90,7 +92,7 @@ def load(path: Path) -> Card:
     """One card from its TOML file. Raises ModelFileError naming the file and the field."""
     try:
         return parse(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValueError) as error:
+    except ValueError as error:
         raise ModelFileError(f"model card {path.name}: {error}") from None
 
 

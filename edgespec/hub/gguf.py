@@ -31,9 +31,10 @@ _SCALARS = {
 }
 _SIZES = {kind: struct.calcsize(form) for kind, form in _SCALARS.items()}
 _STRING, _ARRAY = 8, 9
-_MAX_STRINGS = 1 << 24  # far above any vocabulary; bounds the time that a hostile file can take
+_MAX_STRINGS = 1 << 24  # in all lists together: far above any vocabulary, and bounds the time taken
 _MAX_TEXT = 1 << 10
 _MAX_TENSORS = 1 << 20
+_MAX_PAIRS = 1 << 16
 _MAX_DIMENSIONS = 4
 
 _U32 = struct.Struct("<I")
@@ -120,11 +121,14 @@ class _Reader:
         self._data, self._shown = data, shown
         self._size = len(data)
         self._at = 4
+        self._strings_left = _MAX_STRINGS
 
     def header(self) -> Header:
         version, n_tensors, n_pairs = self._u32(), self._u64(), self._u64()
         if n_tensors > _MAX_TENSORS:
             raise self._damaged(f"claims {n_tensors:,} tensors")
+        if n_pairs > _MAX_PAIRS:
+            raise self._damaged(f"claims {n_pairs:,} entries")
         if n_tensors == 0:
             raise ModelFileError(f"{self._shown} holds no weights: it is a vocabulary, not a model")
         facts: dict[str, str | int | float] = {}
@@ -201,15 +205,17 @@ class _Reader:
             self._take(_SIZES[kind] * count)
         elif kind != _STRING:
             raise self._damaged(f"has an array of type {kind}")
-        elif count > _MAX_STRINGS or count * 8 > self._size - self._at:
-            raise self._cut_or_damaged(count)
+        elif count > self._strings_left:
+            raise self._damaged(f"claims a list of {count:,} texts")
         else:
             self._skip_strings(count)
 
     def _skip_strings(self, count: int) -> None:
+        self._strings_left -= count
         data, at, last, read = self._data, self._at, self._size - 8, _U64.unpack_from
         for _ in range(count):
             if at > last:
+                at += 8
                 break
             at += 8 + read(data, at)[0]
         self._at = 0
@@ -239,14 +245,6 @@ class _Reader:
             )
         self._at = at + n
         return at
-
-    def _cut_or_damaged(self, count: int) -> ModelFileError:
-        if count > _MAX_STRINGS:
-            return self._damaged(f"claims a list of {count:,} texts")
-        return ModelFileError(
-            f"{self._shown} needs at least {self._at + 8 * count:,} bytes, has {self._size:,}: "
-            "it is cut off inside its header, download it again"
-        )
 
     def _damaged(self, what: str) -> ModelFileError:
         return ModelFileError(f"{self._shown} is damaged: its header {what}; download it again")

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from edgespec.errors import DownloadError
 from edgespec.hub.catalogue import Card, HuggingFaceSource, WheelSource
-from edgespec.hub.store import Incoming, StoreError
+from edgespec.hub.store import Incoming, Notify, Progress, StoreError
 
-Progress = Callable[[int, int, str], None]
-"""`progress(done_bytes, total_bytes, label)`; whatever it raises stops the download cleanly."""
-
-Notify = Callable[[str], None]
-"""`notify(line)`: one line that a person may want to know."""
-
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 _CONNECT, _READ = 4.0, 20.0  # seconds
 _FIRST_ANSWER = (5.0, 20.0)  # seconds to wait when another source follows, and when none does
 
@@ -69,57 +66,73 @@ def pull(card: Card, incoming: Incoming, progress: Progress, notify: Notify) -> 
 def _from_hugging_face(
     source: HuggingFaceSource, incoming: Incoming, progress: Progress, patience: float
 ) -> None:
-    from huggingface_hub import get_token, hf_hub_url
-
     card = incoming.card
     incoming.require(card.size)
-    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or None
-    url = hf_hub_url(source.repo, source.file, revision=source.revision, endpoint=endpoint)
-    headers = {"user-agent": "edgespec", "accept-encoding": "identity"}
-    if token := get_token():
-        headers["authorization"] = f"Bearer {token}"
-    label = f"downloading {card.name}"
-    response = _first_answer(url, headers, patience)
+    with _quiet():
+        response = _first_answer(lambda: _request(source), patience)
     try:
         _check_answer(response, card)
         for chunk in _chunks(response):
             incoming.write(chunk)
-            progress(incoming.done, card.size, label)
+            progress(incoming.done, card.size, f"downloading {card.name}")
     finally:
         response.close()
 
 
-def _first_answer(url: str, headers: dict[str, str], patience: float) -> Any:
-    """The response to a GET once its headers are here; its body is still to be read.
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep huggingface_hub's warnings off the terminal."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import huggingface_hub  # noqa: F401 - here, where its warnings are caught
 
-    A thread, because a name look-up, or one timeout for each of a host's addresses, has no limit of its own.
+        logger = logging.getLogger("huggingface_hub")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def _request(source: HuggingFaceSource) -> Any:
+    """The response to a GET for the file, its body still to be read."""
+    from huggingface_hub import constants, get_session, get_token, hf_hub_url
+
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or None
+    url = hf_hub_url(source.repo, source.file, revision=source.revision, endpoint=endpoint)
+    headers = {"user-agent": "edgespec", "accept-encoding": "identity"}
+    if not constants.HF_HUB_DISABLE_IMPLICIT_TOKEN and (token := get_token()):
+        headers["authorization"] = f"Bearer {token}"
+    session = get_session()
+    request = session.build_request("GET", url, headers=headers, timeout=(_CONNECT, _READ, _READ, _CONNECT))
+    return session.send(request, stream=True, follow_redirects=True)
+
+
+def _first_answer(ask: Callable[[], Any], patience: float) -> Any:
+    """What `ask` returns, or DownloadError after so many seconds.
+
+    A thread, because looking up a name, and trying each of a host's addresses, have no limit of their own.
     """
-    from huggingface_hub import get_session
-
     answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
     given_up = threading.Event()
 
-    def ask() -> None:
+    def work() -> None:
         try:
-            session = get_session()
-            request = session.build_request(
-                "GET", url, headers=headers, timeout=(_CONNECT, _READ, _READ, _CONNECT)
-            )
-            response = session.send(request, stream=True, follow_redirects=True)
+            answer = ask()
         except Exception as error:
             answers.put(DownloadError(_cause(error)))
-        else:
-            answers.put(response)
-            if given_up.is_set():
-                response.close()
+            return
+        answers.put(answer)
+        if given_up.is_set():
+            answer.close()
 
-    threading.Thread(target=ask, daemon=True).start()
+    threading.Thread(target=work, daemon=True).start()
     try:
         answer = answers.get(timeout=patience)
     except queue.Empty:
-        raise DownloadError(f"no answer in {patience:.0f} s") from None
-    finally:
         given_up.set()
+        raise DownloadError(f"no answer in {patience:.0f} s") from None
     if isinstance(answer, DownloadError):
         raise answer
     return answer
@@ -148,7 +161,7 @@ def _cause(error: Exception) -> str:
     kind = type(error).__name__
     if "Timeout" in kind:
         return "no answer in time"
-    said = next(iter(str(error).splitlines()), "")[:120] or kind
+    said = re.sub(r"^\[\w+ -?\d+\] ", "", next(iter(str(error).splitlines()), "")[:120]) or kind
     return f"not reachable ({said})" if kind == "ConnectError" else said
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Sequence
@@ -64,8 +63,10 @@ def _looks_like_file(text: str) -> bool:
 
 
 def _closest(wanted: str, cards: Sequence[Card]) -> str:
+    from difflib import get_close_matches
+
     names = {name.casefold(): card.name for card in cards for name in card.names}
-    near = [names[match] for match in difflib.get_close_matches(wanted.casefold(), names, n=3, cutoff=0.5)]
+    near = [names[match] for match in get_close_matches(wanted.casefold(), names, n=3, cutoff=0.5)]
     return f"did you mean {' or '.join(dict.fromkeys(near))}" if near else f"use {_names(cards)}"
 
 

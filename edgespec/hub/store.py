@@ -19,6 +19,13 @@ from edgespec.errors import DownloadError
 from edgespec.hub.catalogue import Card
 
 
+Progress = Callable[[int, int, str], None]
+"""`progress(done_bytes, total_bytes, label)`; whatever it raises stops the download cleanly."""
+
+Notify = Callable[[str], None]
+"""`notify(line)`: one line that a person may want to know."""
+
+
 class StoreError(DownloadError):
     """The store itself refuses: read-only or full. Another source would not help."""
 
@@ -106,7 +113,7 @@ class Incoming:
 
     def require(self, needed: int) -> None:
         """Raises StoreError unless the store has room for so many bytes."""
-        free = shutil.disk_usage(self._part.parent).free + self.done
+        free = shutil.disk_usage(self._part.parent).free
         if free < needed:
             raise StoreError(
                 f"{self.card.name} needs {megabytes(needed)} in {self._part.parent}, which has "
@@ -117,7 +124,7 @@ class Incoming:
     def scratch(self) -> Iterator[Path]:
         """A folder for temporary files on the store's own file system."""
         with _writing(self._part.parent):
-            self._scratch.mkdir()
+            self._scratch.mkdir(exist_ok=True)
         try:
             yield self._scratch
         finally:
