@@ -20,7 +20,7 @@ from typing import Any
 
 from edgespec.errors import DownloadError
 from edgespec.hub.catalogue import Card, HuggingFaceSource, WheelSource
-from edgespec.hub.store import Incoming, Notify, Progress, StoreError
+from edgespec.hub.store import Incoming, Notify, Progress, StoreError, writing
 
 _CHUNK = 1 << 18
 _CONNECT, _READ = 4.0, 20.0  # seconds
@@ -132,7 +132,7 @@ def _first_answer(ask: Callable[[], Any], patience: float) -> Any:
         answer = answers.get(timeout=patience)
     except queue.Empty:
         given_up.set()
-        raise DownloadError(f"no answer in {patience:.0f} s") from None
+        raise DownloadError(f"no answer in {patience:g} s") from None
     if isinstance(answer, DownloadError):
         raise answer
     return answer
@@ -185,7 +185,6 @@ def _pip_download(source: WheelSource, folder: Path, report: Callable[[int], Non
     if not sys.executable or find_spec("pip") is None:
         raise DownloadError("pip is missing in this Python; `python -m ensurepip` installs it")
     wheels, temporary, log = folder / "wheels", folder / "pip", folder / "log"
-    temporary.mkdir()
     command = [
         sys.executable,
         "-P",
@@ -199,10 +198,16 @@ def _pip_download(source: WheelSource, folder: Path, report: Callable[[int], Non
     command += ["--disable-pip-version-check", "--no-color", "--progress-bar=off", "--retries=1"]
     command += ["-d", str(wheels), f"{source.package}=={source.version}"]
     environment = os.environ | dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
-    with log.open("wb") as output:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
-        )
+    with writing(folder):
+        temporary.mkdir()
+        output = log.open("wb")
+    with output:
+        try:
+            child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+            )
+        except OSError as error:
+            raise DownloadError(f"pip cannot be started ({error.strerror})") from None
         try:
             while child.poll() is None:
                 with suppress(subprocess.TimeoutExpired):
@@ -255,5 +260,5 @@ def _member(wheel: Path, name: str) -> Iterator[bytes]:
                 yield chunk
     except KeyError:
         raise DownloadError(f"{wheel.name} holds no {name}") from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError) as error:
         raise DownloadError(f"{wheel.name} is damaged ({error})") from None

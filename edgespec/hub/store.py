@@ -18,7 +18,6 @@ import platformdirs
 from edgespec.errors import DownloadError
 from edgespec.hub.catalogue import Card
 
-
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, label)`; whatever it raises stops the download cleanly."""
 
@@ -33,7 +32,7 @@ class StoreError(DownloadError):
 def root() -> Path:
     """EDGESPEC_MODELS, or `models` in the user's data folder."""
     if chosen := os.environ.get("EDGESPEC_MODELS"):
-        return Path(chosen).expanduser()
+        return Path(os.path.expanduser(chosen))  # noqa: PTH111 - an unknown user is no reason to fail here
     return platformdirs.user_data_path("edgespec", appauthor=False) / "models"
 
 
@@ -65,12 +64,12 @@ class Store:
 
         `waiting` is called about five times a second while another process holds it.
         """
-        with _writing(self.root):
+        with writing(self.root):
             self.root.mkdir(parents=True, exist_ok=True)
             handle = (self.root / f".{card.file}.lock").open("ab")
         with handle:
             while True:
-                with _writing(self.root):
+                with writing(self.root):
                     if _try_lock(handle.fileno()):
                         break
                 waiting()
@@ -100,12 +99,12 @@ class Incoming:
         self._part, self._scratch, self._final = part, scratch, final
         self._hash = hashlib.sha256()
         self.done = 0
-        with _writing(part.parent):
+        with writing(part.parent):
             self._file = part.open("wb")
 
     def reset(self) -> None:
         """Forget what was written: another source begins."""
-        with _writing(self._part.parent):
+        with writing(self._part.parent):
             self._file.seek(0)
             self._file.truncate()
         self._hash = hashlib.sha256()
@@ -123,7 +122,7 @@ class Incoming:
     @contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder for temporary files on the store's own file system."""
-        with _writing(self._part.parent):
+        with writing(self._part.parent):
             self._scratch.mkdir(exist_ok=True)
         try:
             yield self._scratch
@@ -134,7 +133,7 @@ class Incoming:
         """Raises DownloadError as soon as there are more bytes than the card says."""
         if self.done + len(chunk) > self.card.size:
             raise DownloadError(f"sent more than the {self.card.size:,} bytes of the model")
-        with _writing(self._part.parent):
+        with writing(self._part.parent):
             self._file.write(chunk)
         self._hash.update(chunk)
         self.done += len(chunk)
@@ -149,7 +148,7 @@ class Incoming:
     def commit(self) -> Path:
         """Give the file its name, on the disk before the name is."""
         self.verify()
-        with _writing(self._part.parent):
+        with writing(self._part.parent):
             self._file.flush()
             os.fsync(self._file.fileno())
             self._file.close()
@@ -168,7 +167,7 @@ def megabytes(n: int) -> str:
 
 
 @contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+def writing(folder: Path) -> Iterator[None]:
     """Turn what the file system says into one line."""
     try:
         yield

@@ -1,0 +1,110 @@
+"""Small model files, wheels and cards for the tests of the hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zipfile
+from pathlib import Path
+
+from edgespec.hub.catalogue import Card, HuggingFaceSource, WheelSource
+
+U32, STRING, ARRAY = 4, 8, 9
+
+
+def text(value: str | bytes) -> bytes:
+    raw = value if isinstance(value, bytes) else value.encode()
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def pair(key: str, kind: int, payload: bytes) -> bytes:
+    return text(key) + struct.pack("<I", kind) + payload
+
+
+def word(key: str, value: int) -> bytes:
+    return pair(key, U32, struct.pack("<I", value))
+
+
+def words(key: str, items: list[str]) -> bytes:
+    head = struct.pack("<IQ", STRING, len(items))
+    return pair(key, ARRAY, head + b"".join(text(item) for item in items))
+
+
+def tensor(name: str, shape: tuple[int, ...], kind: int, offset: int) -> bytes:
+    head = struct.pack(f"<I{len(shape)}Q", len(shape), *shape)
+    return text(name) + head + struct.pack("<IQ", kind, offset)
+
+
+def gguf(
+    *,
+    version: int = 3,
+    pairs: list[bytes] | None = None,
+    tensors: list[bytes] | None = None,
+    data: int = 2 * 18 * 4 + 16,
+    alignment: int = 32,
+    vocabulary: int = 50,
+) -> bytes:
+    """A sound little model: one Q4_0 tensor of 64 x 4, unless parts are replaced."""
+    if pairs is None:
+        pairs = [
+            pair("general.architecture", STRING, text("llama")),
+            pair("general.name", STRING, text("Tiny")),
+            word("general.file_type", 2),
+            word("llama.context_length", 512),
+            words("tokenizer.ggml.tokens", [f"token {i}" for i in range(vocabulary)]),
+            pair("tokenizer.ggml.scores", ARRAY, struct.pack("<IQ", 6, 3) + bytes(12)),
+            pair("tokenizer.ggml.add_bos", 7, b"\1"),
+        ]
+    if tensors is None:
+        tensors = [tensor("output.weight", (64, 4), 2, 0)]
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(pairs)) + b"".join(pairs + tensors)
+    return head + bytes(-len(head) % alignment) + bytes(data)
+
+
+SMALL = gguf()
+BIG = gguf(tensors=[tensor("output.weight", (3_000_000,), 24, 0)], data=3_000_000)
+
+
+def card(content: bytes, *sources: HuggingFaceSource | WheelSource, **changes: object) -> Card:
+    facts: dict[str, object] = {
+        "name": "tiny:1m",
+        "title": "Tiny",
+        "file": "tiny.gguf",
+        "size": len(content),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "sources": sources or (HuggingFaceSource("org/tiny", "tiny.gguf"),),
+        "aliases": ("tiny",),
+    }
+    return Card(**(facts | changes))  # type: ignore[arg-type]
+
+
+def card_toml(found: Card) -> str:
+    """The card as its file; JSON strings, numbers and lists are TOML too."""
+    lines = [
+        f"{key} = {json.dumps(getattr(found, key))}" for key in ("name", "title", "file", "size", "sha256")
+    ]
+    lines.append(f"aliases = {json.dumps(list(found.aliases))}")
+    for source in found.sources:
+        lines += ["[[sources]]", f'kind = "{"wheel" if isinstance(source, WheelSource) else "huggingface"}"']
+        lines += [
+            f"{key} = {json.dumps(value)}" for key in source.__slots__ if (value := getattr(source, key))
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def wheel(folder: Path, content: bytes, *, member: str = "tiny_pack/tiny.gguf") -> WheelSource:
+    """Write tiny_pack-1.0 with the member into `folder`, so that `--find-links` finds it."""
+    info = "tiny_pack-1.0.dist-info"
+    files = {
+        "tiny_pack/__init__.py": b"raise SystemExit('the package was imported')\n",
+        member: content,
+        f"{info}/METADATA": b"Metadata-Version: 2.1\nName: tiny-pack\nVersion: 1.0\n",
+        f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / "tiny_pack-1.0-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, raw in files.items():
+            archive.writestr(name, raw)
+        archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in files))
+    return WheelSource("tiny-pack", "1.0", "tiny_pack/tiny.gguf")

@@ -1,0 +1,107 @@
+"""What a person types finds the file or card that is meant, or says what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hub_files import SMALL, card
+
+from edgespec import hub
+from edgespec.errors import ModelFileError, UsageError
+from edgespec.hub.catalogue import cards
+from edgespec.hub.reference import parse, visible
+
+
+@pytest.mark.parametrize("typed", [None, "smollm2", "SmolLM2:135M", " smollm2-135m "])
+def test_catalogue_names(typed):
+    found = parse(typed, cards())
+    assert found == hub.default_card()
+
+
+@pytest.mark.parametrize(
+    "name", ["模型 ü (1).gguf", "a b#%.gguf", "-p.gguf", "[x](y).gguf", "noending", "a:b.gguf"]
+)
+def test_odd_paths_come_back_as_they_were_given(tmp_path, monkeypatch, name):
+    folder = tmp_path / "模型 ü (1)" / "a b#%"
+    folder.mkdir(parents=True)
+    (folder / name).write_bytes(SMALL)
+    assert hub.resolve(str(folder / name)) == folder / name
+    monkeypatch.chdir(folder)
+    assert hub.resolve(name) == Path(name)
+
+
+def test_a_file_wins_over_a_catalogue_name_and_a_folder_does_not(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("smollm2").mkdir()
+    assert parse("smollm2", cards()) == hub.default_card()
+    Path("smollm2").rmdir()
+    Path("smollm2").write_bytes(SMALL)
+    assert parse("smollm2", cards()) == Path("smollm2")
+
+
+def test_symlinks_stay_links(tmp_path):
+    (tmp_path / "blob").write_bytes(SMALL)
+    (tmp_path / "x.gguf").symlink_to("blob")
+    assert hub.resolve(str(tmp_path / "x.gguf")) == tmp_path / "x.gguf"
+
+
+def test_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "x.gguf").write_bytes(SMALL)
+    assert hub.resolve("~/x.gguf") == tmp_path / "x.gguf"
+    with pytest.raises(ModelFileError, match="no such file"):
+        hub.resolve("~/y.gguf")
+    with pytest.raises(ModelFileError, match="no such home folder"):
+        hub.resolve("~nobody-at-all/y.gguf")
+
+
+@pytest.mark.parametrize("typed", ["smolm2", "smollm2:360m", "smollm"])
+def test_a_near_miss_is_told(typed):
+    with pytest.raises(UsageError, match="did you mean smollm2:135m"):
+        hub.resolve(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "error", "said"),
+    [
+        ("", UsageError, "is empty"),
+        ("   ", UsageError, "is empty"),
+        ("zzzzqqq", UsageError, "use smollm2:135m"),
+        ("zz\nqq\x1b[31m", UsageError, "zz?qq?[31m"),
+        ("x\0y", UsageError, "unknown model"),
+        ("x" * 5000, UsageError, "unknown model"),
+        ("hf.co/Qwen/Qwen3-0.6B-GGUF:Q4_K_M", UsageError, "not supported yet"),
+        ("https://huggingface.co/Qwen/x/blob/main/x.gguf", UsageError, "not supported yet"),
+        ("Qwen/Qwen3-0.6B-GGUF", UsageError, "not supported yet"),
+        ("Qwen/Qwen3-0.6B-GGUF:Q8_0", UsageError, "not supported yet"),
+        ("nowhere/x.gguf", ModelFileError, "no such file"),
+        ("./x", ModelFileError, "no such file"),
+        ("/tmp/ü/nothing here.gguf", ModelFileError, "no such file"),
+        ("/", ModelFileError, "is a folder"),
+    ],
+)
+def test_what_cannot_be_meant(typed, error, said):
+    with pytest.raises(error) as caught:
+        hub.resolve(typed)
+    assert said in str(caught.value)
+    assert visible(str(caught.value)) == str(caught.value)
+    assert caught.value.exit_code == (2 if error is UsageError else 1)
+
+
+def test_a_dangling_link_and_a_pipe(tmp_path):
+    (tmp_path / "x.gguf").symlink_to("gone")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ModelFileError, match="no such file"):
+        hub.resolve(str(tmp_path / "x.gguf"))
+    with pytest.raises(ModelFileError, match="not a regular file"):
+        hub.resolve(str(tmp_path / "pipe"))
+
+
+def test_the_name_of_several_cards():
+    several = (card(SMALL), card(SMALL, name="other:2m", aliases=("other",)))
+    with pytest.raises(UsageError, match="one of tiny:1m, other:2m"):
+        parse("zzzz", several)
+    with pytest.raises(UsageError, match="did you mean other:2m"):
+        parse("othr", several)
