@@ -75,6 +75,10 @@ class TableVocabulary:
     def text(self, token: int) -> str:
         return self._pieces[token].decode(errors="replace")
 
+    def texts(self) -> list[str]:
+        """All token texts, by id."""
+        return [piece.decode(errors="replace") for piece in self._pieces]
+
     def is_eog(self, token: int) -> bool:
         return token in self._eog
 

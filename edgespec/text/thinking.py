@@ -28,6 +28,7 @@ KNOWN = (
     ThinkingTags("<thought>", "</thought>"),
     ThinkingTags("<reasoning>", "</reasoning>"),
     ThinkingTags("<seed:think>", "</seed:think>"),
+    ThinkingTags("<|START_THINKING|>", "<|END_THINKING|>"),
     ThinkingTags("[THINK]", "[/THINK]"),
     ThinkingTags("◁think▷", "◁/think▷"),
 )
