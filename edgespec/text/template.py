@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from threading import Lock
 
@@ -126,13 +127,16 @@ class ChatTemplate:
 
         wanted = guard.count(spans(lambda t: guard.harmless(t.content, own=t.role == "assistant")) or ())
         for change in (mark, wrap):
-            found = spans(change)
-            if found is not None and guard.count(found) == wanted:
-                return found
+            with suppress(TemplateError):
+                found = spans(change)
+                if found is not None and guard.count(found) == wanted:
+                    return found
         found = spans(lambda t: guard.broken(t.content, own=t.role == "assistant"))
         if found is None:
             raise TemplateError("the chat template mixes messages with control tokens")
-        self._say("the chat template rearranges messages; spellings of control tokens in them are broken up")
+        self._say(
+            "the chat template mixes messages with control tokens; their spellings in messages are broken up"
+        )
         return found
 
     # what the template refuses is put in the way it accepts

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Literal
 
 from edgespec.backends.base import Vocabulary
+
+_ALL = 1 << 62
 
 Kind = Literal["answer", "thinking"]
 
@@ -29,6 +30,7 @@ KNOWN = (
     ThinkingTags("<reasoning>", "</reasoning>"),
     ThinkingTags("<seed:think>", "</seed:think>"),
     ThinkingTags("<|START_THINKING|>", "<|END_THINKING|>"),
+    ThinkingTags("<|channel>thought", "<channel|>"),
     ThinkingTags("[THINK]", "[/THINK]"),
     ThinkingTags("◁think▷", "◁/think▷"),
 )
@@ -68,7 +70,7 @@ class KindTracker:
     def known(self) -> int:
         """Characters whose kind is certain."""
         if self.decided:
-            return sys.maxsize
+            return _ALL
         return self._total if self._thinking else self._total - len(self._tail)
 
     def push(self, text: str) -> None:

@@ -50,8 +50,8 @@ def compare(target: Vocabulary, draft: Vocabulary, target_name: str, draft_name:
         reason = f"token {first} is {draft.text(first)!r}, not {target.text(first)!r}"
     if reason:
         raise DraftError(
-            f"{draft_name} ({draft.n_vocab} tokens) cannot draft for {target_name} ({target.n_vocab} tokens): "
-            f"{reason}; {_where(first, shared)}"
+            f"{draft_name} ({draft.n_vocab} tokens) cannot draft for "
+            f"{target_name} ({target.n_vocab} tokens): {reason}; {_where(first, shared)}"
         )
     return shared
 
