@@ -13,11 +13,11 @@ _PRIVATE = (*range(0xE000, 0xF900), *range(0xF0000, 0xFFFFE), *range(0x100000, 0
 
 
 def control_texts(vocabulary: Vocabulary) -> list[str]:
-    """The spellings of all control and end tokens, and of the unknown token if it can be typed."""
+    """The spellings of all control tokens, and of the end and unknown tokens."""
     texts = [
         vocabulary.text(token)
         for token in range(vocabulary.n_vocab)
-        if vocabulary.is_control(token) or vocabulary.is_eog(token)
+        if vocabulary.is_control(token) or token == vocabulary.eos
     ]
     typed = vocabulary.tokenize("<unk>", special=True)
     if len(typed) == 1 and typed != vocabulary.tokenize("<unk>", special=False):
