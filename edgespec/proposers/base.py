@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
-from edgespec.types import Draft, Plan, Source, Tokens, Verdict
+from edgespec.types import Draft, Plan, SamplingSettings, Source, Tokens, Verdict
 
 
 class Proposer(Protocol):
@@ -23,3 +23,10 @@ class Proposer(Protocol):
     def observe(self, verdict: Verdict) -> None:
         """What the target made of the last draft."""
         ...
+
+
+@runtime_checkable
+class Sampling(Protocol):
+    """A proposer that draws its tokens: it needs the target's settings before each answer."""
+
+    def configure(self, sampling: SamplingSettings, mode: Literal["coupled", "rejection"]) -> None: ...

@@ -1,0 +1,7 @@
+"""The public seam: load a model, chat with it, read what happened."""
+
+from edgespec.api.chat import Chat
+from edgespec.api.loading import Settings, load
+from edgespec.api.model import Model
+
+__all__ = ["Chat", "Model", "Settings", "load"]

@@ -1,0 +1,95 @@
+"""A conversation with a model."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+
+from edgespec.api.model import Model
+from edgespec.errors import EdgespecError
+from edgespec.text.prompt import Message, Prompt
+from edgespec.types import FinishReason, Piece, SamplingSettings, StepEvent
+
+
+@dataclass(frozen=True, slots=True)
+class _Answered:
+    """The last prompt and its answer as they stand in the cache: text, and the ids behind it."""
+
+    text: str
+    tokens: tuple[int, ...]
+
+
+class Chat:
+    """Messages, and the settings for the next answer.
+
+    A turn evaluates only what is new: the ids of the last answer are reused as they were generated.
+    """
+
+    def __init__(self, model: Model, system: str | None, sampling: SamplingSettings) -> None:
+        self.model = model
+        self.sampling = sampling
+        self.stop: Sequence[str] = ()
+        self.max_tokens: int | None = None
+        self.messages: list[Message] = [Message("system", system)] if system else []
+        self.finish: FinishReason | None = None
+        """How the last answer ended; "cancelled" marks a partial one."""
+        self._answered: _Answered | None = None
+
+    def send(self, text: str) -> Iterator[StepEvent]:
+        """Answer a user message; the answer, also a partial one, joins `messages` when it ends.
+
+        Raises before anything is generated if the prompt cannot be made or does not fit; then the
+        message is not kept.
+        """
+        self.messages.append(Message("user", text))
+        try:
+            return self._answer()
+        except EdgespecError:
+            self.messages.pop()
+            raise
+
+    def regenerate(self) -> Iterator[StepEvent]:
+        """Answer the last user message again."""
+        if self.messages and self.messages[-1].role == "assistant":
+            self.messages.pop()
+        return self._answer()
+
+    def cancel(self) -> None:
+        """From any thread: end the running answer; what it has stays."""
+        self.model.cancel()
+
+    def _answer(self) -> Iterator[StepEvent]:
+        prompt = self.model.template.render(self.messages)
+        tokens = self._tokens(prompt)
+        stream = self.model.stream(self.stop, thinking_open=prompt.thinking_open)
+        events = self.model.generate(tokens, stream, self.sampling, self.max_tokens)
+        return self._recorded(events, prompt, tokens)
+
+    def _tokens(self, prompt: Prompt) -> list[int]:
+        """The prompt's ids, continuing the last answer's own where the text does."""
+        if self._answered is not None:
+            rest = prompt.after(self._answered.text)
+            if rest is not None:
+                return [*self._answered.tokens, *self.model.ids(rest)]
+        return self.model.ids(prompt)
+
+    def _recorded(
+        self, events: Generator[StepEvent, None, None], prompt: Prompt, tokens: list[int]
+    ) -> Generator[StepEvent, None, None]:
+        pieces: list[Piece] = []
+        self.finish = "cancelled"
+        try:
+            for event in events:
+                pieces += event.pieces
+                self.finish = event.finish
+                yield event
+        except BaseException:
+            self.finish = "cancelled"
+            raise
+        finally:
+            events.close()
+            text = "".join(piece.text for piece in pieces)
+            ids = [piece.token for piece in pieces]
+            self.messages.append(Message("assistant", text))
+            whole = self.model.detokenize(ids) == text
+            self._answered = _Answered(prompt.text + text, (*tokens, *ids)) if whole else None

@@ -1,0 +1,147 @@
+"""From a model reference to a Model that is ready to answer."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from edgespec import hub
+from edgespec.api.model import Model
+from edgespec.backends.base import LoadedModel, LoadOptions
+from edgespec.calibration import Measurements, choose_numerics, fingerprint, measured_rows
+from edgespec.control import AdaptivePolicy, Policy
+from edgespec.engine import VerifyMode
+from edgespec.errors import BackendError, DraftError, ModelFileError, UsageError
+from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
+from edgespec.types import Source
+
+Progress = Callable[[str, float], None]
+"""(what is being done, its share from 0 to 1). Whatever it raises cancels the loading."""
+
+SPECS = ("auto", "off", "suffix", "ngram", "draft")
+_CALIBRATION = "The quick brown fox jumps over the lazy dog. 1, 2, 3, 5, 8, 13; def f(x): return x + 1\n"
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round.
+
+    `notify` takes one-line notices for the user.
+    """
+
+    draft: str | Path | None = None
+    spec: str = "auto"
+    draft_max: int = 32
+    verify: VerifyMode = "coupled"
+    numerics: Literal["auto", "exact", "near"] = "auto"
+    options: LoadOptions = field(default_factory=LoadOptions)
+    notify: Callable[[str], None] = _ignore
+    progress: Progress = _ignore
+
+
+def load(model: str | Path | None = None, settings: Settings | None = None, **changes: object) -> Model:
+    """Load a model by path or catalogue name; None is the default model, fetched if it is missing.
+
+    Keyword arguments are fields of `Settings` or of its `options` (`n_ctx`, `n_threads`, ...). Raises
+    UsageError, ModelFileError, UnsupportedModelError, DownloadError, DraftError or BackendError.
+    """
+    s = _changed(settings or Settings(), changes)
+    sources = _sources(s.spec, s.draft)
+    path = _resolve(model, s)
+    loaded = _load(path, s.options, s, "loading")
+    try:
+        return _assemble(loaded, path, sources, s)
+    except BaseException:
+        loaded.backend.close()
+        raise
+
+
+def _changed(settings: Settings, changes: dict[str, object]) -> Settings:
+    ours = {k: v for k, v in changes.items() if k in Settings.__dataclass_fields__}
+    native = {k: v for k, v in changes.items() if k in LoadOptions.__dataclass_fields__ and k not in ours}
+    unknown = changes.keys() - ours.keys() - native.keys()
+    if unknown:
+        raise UsageError(f"unknown setting {', '.join(sorted(unknown))}")
+    settings = replace(settings, **ours)  # type: ignore[arg-type]
+    return replace(settings, options=replace(settings.options, **native))  # type: ignore[arg-type]
+
+
+def _sources(spec: str, draft: str | Path | None) -> tuple[Source, ...]:
+    """The proposers that may run, in order."""
+    names = [name.strip() for name in spec.lower().split(",") if name.strip()]
+    unknown = [name for name in names if name not in SPECS]
+    if unknown or not names or (len(names) > 1 and {"auto", "off"} & set(names)):
+        raise UsageError(f"--spec is one of {', '.join(SPECS)}, or proposers joined by commas; not {spec!r}")
+    if "draft" in names and draft is None:
+        raise UsageError("--spec draft needs a draft model: give one with -md FILE")
+    if names == ["off"]:
+        return ()
+    known: tuple[Source, ...] = ("suffix", "ngram", "draft")
+    wanted = known if names == ["auto"] else names
+    return tuple(name for name in known if name in wanted and (name != "draft" or draft is not None))
+
+
+def _resolve(reference: str | Path | None, s: Settings) -> Path:
+    def progress(done: int, total: int, label: str) -> None:
+        s.progress(label, done / total if total else 0.0)
+
+    return hub.resolve(None if reference is None else str(reference), progress=progress, notify=s.notify)
+
+
+def _load(path: Path, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
+    from edgespec.backends import llamacpp
+
+    def progress(share: float) -> bool:
+        s.progress(label, share)
+        return True
+
+    return llamacpp.load(path, replace(options, notify=s.notify, progress=progress))
+
+
+def _assemble(target: LoadedModel, path: Path, sources: tuple[Source, ...], s: Settings) -> Model:
+    proposers: dict[Source, Proposer] = {}
+    if "suffix" in sources:
+        proposers["suffix"] = SuffixProposer()
+    if "ngram" in sources:
+        proposers["ngram"] = NgramProposer()
+    draft = None
+    if "draft" in sources and s.draft is not None:
+        draft, shared = _load_draft(target, path, s)
+        proposers["draft"] = ModelProposer(draft.backend, shared, s.notify)
+    try:
+        stored = Measurements(fingerprint(path), target.info.settings)
+        sample = target.vocabulary.tokenize(_CALIBRATION * 4, special=False)
+        exact = measured_rows(target.backend, sample, stored, s.notify) if sources else (1,)
+        rows = choose_numerics(s.numerics, exact)
+        policy: Policy = AdaptivePolicy(sources, draft_max=s.draft_max, row_counts=rows.allowed)
+        return Model(target, draft, proposers, policy, rows, s.verify, s.notify)
+    except BaseException:
+        if draft is not None:
+            draft.backend.close()
+        raise
+
+
+def _load_draft(target: LoadedModel, path: Path, s: Settings) -> tuple[LoadedModel, int]:
+    """The draft model and the number of ids it shares with the target. Raises DraftError."""
+    from edgespec.text.vocabulary import compare
+
+    assert s.draft is not None
+    try:
+        draft_path = _resolve(s.draft, s)
+        options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1)
+        draft = _load(draft_path, options, s, "loading the draft model")
+    except (ModelFileError, BackendError) as error:
+        raise DraftError(f"the draft model cannot be used: {error}") from error
+    try:
+        return draft, compare(target.vocabulary, draft.vocabulary, path.name, draft_path.name)
+    except BaseException:
+        with contextlib.suppress(BackendError):
+            draft.backend.close()
+        raise

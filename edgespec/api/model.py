@@ -1,0 +1,153 @@
+"""A loaded model with its proposers."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Self
+
+from edgespec.backends.base import LoadedModel, ModelInfo
+from edgespec.calibration import RowCounts
+from edgespec.control.base import Policy
+from edgespec.engine import Request, Session, VerifyMode
+from edgespec.metrics import Summary
+from edgespec.proposers import Proposer
+from edgespec.text.prompt import Prompt
+from edgespec.text.stream import TokenStream
+from edgespec.text.template import ChatTemplate
+from edgespec.types import SamplingSettings, Source, Status, StepEvent
+
+if TYPE_CHECKING:
+    from edgespec.api.chat import Chat
+
+
+class Model:
+    """A target, at most one draft model, and one cache that all its chats share in turn.
+
+    Use it as a context manager, or `close` it. `rows` says which row counts are exact, and the mode.
+    """
+
+    def __init__(
+        self,
+        target: LoadedModel,
+        draft: LoadedModel | None,
+        proposers: Mapping[Source, Proposer],
+        policy: Policy,
+        rows: RowCounts,
+        verify: VerifyMode,
+        notify: Callable[[str], None],
+    ) -> None:
+        self.info: ModelInfo = target.info
+        self.draft_info: ModelInfo | None = draft.info if draft else None
+        self.rows = rows
+        self.verify: VerifyMode = verify
+        self.stats = Summary()
+        """Counters of the last answer, also while it is running."""
+        self._target, self._draft = target, draft
+        self._template = ChatTemplate(target.info.chat_template, target.vocabulary, notify)
+        self._session = Session(
+            target.backend,
+            target.vocabulary.is_eog,
+            policy,
+            proposers,
+            notify=notify,
+            aborts=(draft.backend.abort,) if draft else (),
+        )
+
+    @property
+    def n_ctx(self) -> int:
+        """Tokens that prompt and answer may have together."""
+        return self._target.backend.n_ctx
+
+    @property
+    def template(self) -> ChatTemplate:
+        return self._template
+
+    @property
+    def status(self) -> Status:
+        """Whether speculation is on, who proposes, and why."""
+        return self._session.policy.status
+
+    @property
+    def context_used(self) -> int:
+        """Tokens in the cache."""
+        return self._target.backend.length
+
+    def on_prefill(self, progress: Callable[[int, int], None]) -> None:
+        """`progress(done, total)` is told while a prompt is evaluated."""
+        self._session.progress = progress
+
+    def chat(self, system: str | None = None, sampling: SamplingSettings | None = None) -> Chat:
+        """A conversation. Several share the model's one cache; each reuses the prefix that still fits."""
+        from edgespec.api.chat import Chat
+
+        return Chat(self, system, sampling or SamplingSettings())
+
+    def tokenize(self, text: str, *, special: bool = False) -> list[int]:
+        """Token ids with BOS where the model wants one."""
+        vocabulary = self._target.vocabulary
+        ids = vocabulary.tokenize(text, special=special)
+        bos = vocabulary.bos if vocabulary.add_bos else None
+        return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+
+    def complete(
+        self,
+        prompt: str | Sequence[int],
+        sampling: SamplingSettings | None = None,
+        *,
+        max_tokens: int | None = None,
+        stop: Sequence[str] = (),
+    ) -> Iterator[StepEvent]:
+        """Continue a raw prompt, without the chat template."""
+        tokens = self.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
+        return self.generate(tokens, self.stream(stop), sampling or SamplingSettings(), max_tokens)
+
+    def stream(self, stop: Sequence[str] = (), *, thinking_open: bool = False) -> TokenStream:
+        """Tokens to text for one answer; stop strings of the template come on top of `stop`."""
+        return TokenStream(
+            self._target.vocabulary,
+            stops=(*stop, *self._template.stops),
+            thinking=self._template.thinking,
+            thinking_open=thinking_open,
+        )
+
+    def ids(self, prompt: Prompt) -> list[int]:
+        """Token ids of a rendered prompt."""
+        return prompt.tokens(self._target.vocabulary)
+
+    def detokenize(self, tokens: Sequence[int]) -> str:
+        """The text of these tokens; control tokens have none."""
+        return b"".join(map(self._target.vocabulary.piece, tokens)).decode("utf-8", "replace")
+
+    def generate(
+        self, tokens: Sequence[int], stream: TokenStream, sampling: SamplingSettings, max_tokens: int | None
+    ) -> Generator[StepEvent, None, None]:
+        """Answer a prompt of token ids; see `Session.generate`. Counts into `stats`."""
+        events = self._session.generate(tokens, Request(sampling, self.verify, max_tokens), stream)
+        self.stats = stats = Summary(prompt_tokens=len(tokens))
+
+        def counted() -> Generator[StepEvent, None, None]:
+            with contextlib.closing(events):
+                for event in events:
+                    if stats.rounds == 0 and event.outcome is not None:
+                        stats.cached_tokens = event.outcome.context
+                    stats.add(event)
+                    yield event
+
+        return counted()
+
+    def cancel(self) -> None:
+        """From any thread: end the running answer at once; what it has stays."""
+        self._session.cancel()
+
+    def close(self) -> None:
+        """Free the models. May be called again."""
+        self._target.backend.close()
+        if self._draft is not None:
+            self._draft.backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

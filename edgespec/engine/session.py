@@ -1,0 +1,279 @@
+"""A conversation's cache and the loop of rounds over it. Tokens in, events out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from edgespec.backends.base import Backend
+from edgespec.control.base import Policy
+from edgespec.engine.step import Decoder, Judge, ProposerError, Run, VerifyMode
+from edgespec.errors import Cancelled, PromptTooLongError, RollbackError, UsageError
+from edgespec.proposers.base import Proposer, Sampling
+from edgespec.sampling import Sampler
+from edgespec.text.stream import TokenStream
+from edgespec.types import (
+    NO_DRAFT,
+    Clock,
+    FinishReason,
+    FloatArray,
+    Outcome,
+    Piece,
+    SamplingSettings,
+    Source,
+    StepEvent,
+    Tokens,
+)
+
+PREFILL_CHUNK = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """How to answer. `max_tokens` None goes on to the end of the context."""
+
+    sampling: SamplingSettings = field(default_factory=SamplingSettings)
+    verify: VerifyMode = "coupled"
+    max_tokens: int | None = None
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+class Session:
+    """One sequence. Calls come from one thread at a time, `cancel` from any.
+
+    Invariant: `tokens` is what the cache holds, after every way of leaving a generation.
+    `is_eog(token)`: does it end an answer? `notify` takes one-line notices, `progress(done, total)`
+    the prompt tokens evaluated so far.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        is_eog: Callable[[int], bool],
+        policy: Policy,
+        proposers: Mapping[Source, Proposer] | None = None,
+        *,
+        clock: Clock = time.perf_counter,
+        notify: Callable[[str], None] = _ignore,
+        progress: Callable[[int, int], None] = _ignore,
+        aborts: Sequence[Callable[[bool], None]] = (),
+    ) -> None:
+        self._backend = backend
+        self._is_eog = is_eog
+        self._proposers = dict(proposers or {})
+        self._decoder = Decoder(backend, self._proposers, policy, clock)
+        self._clock = clock
+        self._notify = notify
+        self.progress = progress
+        self._aborts = (backend.abort, *aborts)
+        self._cancelled = threading.Event()
+        self._busy = threading.Lock()
+        self._tokens: list[int] = []
+        self._can_roll_back = True
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """What the cache holds."""
+        return tuple(self._tokens)
+
+    @property
+    def policy(self) -> Policy:
+        return self._decoder.policy
+
+    def cancel(self) -> None:
+        """From any thread: end the generation as soon as possible, with reason "cancelled"."""
+        self._cancelled.set()
+        for abort in self._aborts:
+            abort(True)
+
+    def generate(
+        self, prompt: Tokens, request: Request, stream: TokenStream
+    ) -> Generator[StepEvent, None, None]:
+        """Answer `prompt`, reusing what the cache shares with it.
+
+        Yields an event a round; the last has `finish`. Raises PromptTooLongError at once when the
+        prompt does not fit. Leaving the iterator early is a way to stop.
+        """
+        n, n_ctx = len(prompt), self._backend.n_ctx
+        if n == 0:
+            raise UsageError("the prompt is empty")
+        if n > n_ctx:
+            raise PromptTooLongError(
+                f"the prompt has {n} tokens and the context holds {n_ctx}: "
+                f"shorten it, or load with a larger context (-c {-(-n // 1024) * 1024 + 1024})"
+            )
+        self._cancelled.clear()
+        for abort in self._aborts:
+            abort(False)
+        budget = n_ctx - n + 1
+        if request.max_tokens is not None:
+            budget = min(budget, request.max_tokens)
+        generation = _Generation(list(prompt), stream, budget, self._is_eog)
+        return self._rounds(generation, request)
+
+    def _rounds(self, g: _Generation, request: Request) -> Generator[StepEvent, None, None]:
+        if not self._busy.acquire(blocking=False):
+            raise UsageError("the session is still answering: cancel it or wait for its end")
+        judge = Judge(Sampler(request.sampling), request.verify)
+        n_prompt = len(g.history)
+        try:
+            if g.budget < 1:
+                yield StepEvent((), 0, finish="length")
+                return
+            self._decoder.policy.begin()
+            for proposer in self._proposers.values():
+                if isinstance(proposer, Sampling):
+                    proposer.configure(request.sampling, request.verify)
+            yield g.event(self._first(g, judge))
+            while g.finish is None:
+                yield g.event(self._round(g, judge, first=g.emitted == 1))
+        except Cancelled:
+            g.finish = "cancelled"
+            yield g.event(None)
+        finally:
+            try:
+                self._settle(n_prompt + g.kept)
+            finally:
+                self._busy.release()
+
+    def _first(self, g: _Generation, judge: Judge) -> Outcome:
+        """The prompt's pass gives the first token; the text of the prompt is reused where it can be."""
+        started = self._clock()
+        same, row = self._prefill(g.history)
+        computed = self._clock()
+        verdict = judge(NO_DRAFT, row, g.history)
+        _, emitted = g.take([(verdict.next_token, "target")])
+        return Outcome(NO_DRAFT, 0, emitted, same, 0.0, computed - started, self._clock() - computed)
+
+    def _prefill(self, prompt: list[int]) -> tuple[int, FloatArray]:
+        """Bring the cache to `prompt`. Returns (tokens reused, the row after it)."""
+        same = min(_common(self._tokens, prompt), len(prompt) - 1)
+        self._cut(same)
+        row = None
+        for start in range(same, len(prompt), PREFILL_CHUNK):
+            self._check_cancelled()
+            chunk = prompt[start : start + PREFILL_CHUNK]
+            last = start + len(chunk) == len(prompt)
+            row = self._backend.forward(chunk, rows="last" if last else "none")
+            self._backend.commit(range(len(chunk)))
+            self._tokens += chunk
+            self.progress(start + len(chunk) - same, len(prompt) - same)
+        assert row is not None
+        return same, row
+
+    def _round(self, g: _Generation, judge: Judge, *, first: bool) -> Outcome:
+        self._check_cancelled()
+        if first:
+            for proposer in self._proposers.values():
+                proposer.begin(g.history)
+        before, g.sampled = len(g.history), 0
+        try:
+            outcome = self._decoder.step(g.history, self._limit(g), judge, g.take)
+        except RollbackError as error:
+            outcome = Outcome(NO_DRAFT, 0, g.emitted - g.reported, len(self._tokens), 0.0, 0.0, 0.0)
+            self._rebuild(g.history[: before + g.sampled - 1], str(error))
+        except ProposerError as error:
+            del self._proposers[error.proposer]
+            self._notify(str(error))
+            return self._round(g, judge, first=False)
+        else:
+            self._tokens += g.history[before - 1 : before + g.sampled - 1]
+        return outcome
+
+    def _limit(self, g: _Generation) -> int:
+        """Most tokens that may be drafted now; rollback is asked every round."""
+        can = self._backend.capabilities
+        if can.rollback == "none" or not self._can_roll_back:
+            return 0
+        return max(0, min(g.budget - g.emitted, self._backend.n_ctx - len(g.history) + 1, can.max_rows) - 1)
+
+    def _rebuild(self, tokens: list[int], why: str) -> None:
+        """The cache could not drop rows: evaluate what it should hold anew, and decode plainly."""
+        if self._can_roll_back:
+            self._can_roll_back = False
+            self._notify(f"speculation is off: {why}")
+        self._cut(0)
+        for start in range(0, len(tokens), PREFILL_CHUNK):
+            chunk = tokens[start : start + PREFILL_CHUNK]
+            self._backend.forward(chunk, rows="none")
+            self._backend.commit(range(len(chunk)))
+            self._tokens += chunk
+
+    def _cut(self, length: int) -> None:
+        """Cut the cache to `length`, or to nothing where it cannot be cut."""
+        try:
+            self._backend.truncate(length)
+        except RollbackError:
+            length = 0
+            self._backend.truncate(0)
+        del self._tokens[length:]
+
+    def _settle(self, length: int) -> None:
+        self._cut(min(length, len(self._tokens)))
+
+    def _check_cancelled(self) -> None:
+        if self._cancelled.is_set():
+            raise Cancelled("stopped")
+
+
+class _Generation:
+    """What one answer has so far, and where it ends."""
+
+    def __init__(
+        self, history: list[int], stream: TokenStream, budget: int, is_eog: Callable[[int], bool]
+    ) -> None:
+        self.history = history
+        self.budget = budget
+        self.finish: FinishReason | None = None
+        self.emitted = 0
+        self.reported = 0
+        self.sampled = 0
+        self._stream = stream
+        self._is_eog = is_eog
+        self._released: list[Piece] = []
+
+    @property
+    def kept(self) -> int:
+        """Emitted tokens that belong to the answer: not those inside a stop string."""
+        return self._stream.released if self.finish is not None else self.emitted
+
+    def take(self, run: Run) -> tuple[int, int]:
+        """Emit a run up to where the answer ends inside it. Returns (sampled, emitted)."""
+        before = self.emitted
+        self.sampled = 0
+        for token, source in run:
+            self.sampled += 1
+            if self._is_eog(token):
+                self.finish = "stop"
+                break
+            self._released += self._stream.push(token, source, len(self.history))
+            self.history.append(token)
+            self.emitted += 1
+            if self._stream.stopped:
+                self.finish = "stop"
+            elif self.emitted >= self.budget:
+                self.finish = "length"
+            if self.finish is not None:
+                break
+        return self.sampled, self.emitted - before
+
+    def event(self, outcome: Outcome | None) -> StepEvent:
+        pieces = self._released
+        if self.finish is not None:
+            pieces += self._stream.finish()
+        self._released = []
+        sampled, self.reported = self.emitted - self.reported, self.emitted
+        return StepEvent(tuple(pieces), sampled, outcome, self.finish)
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    """Length of the common prefix."""
+    n = min(len(a), len(b))
+    if list(a[:n]) == list(b[:n]):
+        return n
+    return next(i for i in range(n) if a[i] != b[i])

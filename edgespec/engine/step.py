@@ -1,0 +1,118 @@
+"""The decoding step: propose, verify, commit once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from edgespec.backends.base import Backend
+from edgespec.control.base import Policy
+from edgespec.errors import BackendError, EdgespecError
+from edgespec.proposers.base import Proposer
+from edgespec.sampling import Sampler
+from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Outcome, Plan, Source, Verdict
+from edgespec.verify import verify_coupled, verify_rejection
+
+VerifyMode = Literal["coupled", "rejection"]
+
+Run = list[tuple[int, Source]]
+"""What a round sampled, in order: the accepted drafted tokens, then the target's own."""
+
+Take = Callable[[Run], tuple[int, int]]
+"""A run -> (tokens of it up to where the answer ends, of these emitted)."""
+
+
+class ProposerError(EdgespecError):
+    """A proposer failed; the target was not touched."""
+
+    def __init__(self, proposer: Source, why: str) -> None:
+        super().__init__(f"the {proposer} proposer failed and is switched off: {why}")
+        self.proposer = proposer
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """One target, its proposers and the policy that picks among them."""
+
+    backend: Backend
+    proposers: Mapping[Source, Proposer]
+    policy: Policy
+    clock: Clock
+
+    def step(self, history: list[int], limit: int, judge: Judge, take: Take) -> Outcome:
+        """One round. `history` ends with the pending token; at most `limit` tokens are drafted.
+
+        The cache holds history without its last token before, and what `take` kept after, the last
+        sampled token being pending again. Raises what the backend raises; nothing is lost then.
+        """
+        started = self.clock()
+        draft = self._propose(history, self.policy.plan(limit))
+        proposed = self.clock()
+        rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
+        computed = self.clock()
+        verdict = judge(draft, rows, history)
+        sampled, emitted = take(_run(draft, verdict))
+        kept = verdict.path[: sampled - 1]
+        context = self.backend.length
+        self.backend.commit([0, *(i + 1 for i in kept)])
+        for proposer in self.proposers.values():
+            proposer.observe(verdict)
+        outcome = Outcome(
+            draft if sampled > len(verdict.path) else _until(draft, verdict.path[:emitted]),
+            accepted=min(len(verdict.path), emitted),
+            emitted=emitted,
+            context=context,
+            t_propose=proposed - started,
+            t_verify=computed - proposed,
+            t_other=self.clock() - computed,
+        )
+        self.policy.observe(outcome)
+        return outcome
+
+    def _propose(self, history: Sequence[int], plan: Plan) -> Draft:
+        for name in plan.proposers:
+            if name not in self.proposers:
+                continue
+            try:
+                draft = self.proposers[name].propose(history, plan)
+            except BackendError as error:
+                raise ProposerError(name, str(error)) from error
+            draft = self.policy.trim(draft)
+            if draft.tokens:
+                return draft
+        return NO_DRAFT
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """(draft, its rows of logits, history) -> what the target makes of it."""
+
+    sampler: Sampler
+    mode: VerifyMode = "coupled"
+
+    def __call__(self, draft: Draft, rows: FloatArray, history: Sequence[int]) -> Verdict:
+        sampler = self.sampler
+        if self.mode == "coupled":
+            return verify_coupled(draft, lambda row, path: sampler.choose(rows[row], history, path))
+        return verify_rejection(
+            draft,
+            lambda row, path: sampler.distribution(rows[row], history, path),
+            sampler.settings.seed,
+            len(history),
+        )
+
+
+def _parents(draft: Draft) -> list[int] | None:
+    return None if draft.is_chain else [-1, *(parent + 1 for parent in draft.parents)]
+
+
+def _run(draft: Draft, verdict: Verdict) -> Run:
+    run: Run = [(draft.tokens[i], draft.sources[i]) for i in verdict.path]
+    run.append((verdict.next_token, "target"))
+    return run
+
+
+def _until(draft: Draft, path: Sequence[int]) -> Draft:
+    """The part that counts when the answer ended after this much of the accepted path."""
+    return draft.first(path[-1] + 1) if path else NO_DRAFT
