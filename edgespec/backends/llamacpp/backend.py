@@ -159,10 +159,10 @@ class LlamaBackend:
 
     def _forward_many(self, tokens: Tokens, parents: Sequence[int] | None, rows: str) -> None:
         n = len(tokens)
-        ids = np.fromiter(tokens, np.int64, n)
-        if int(ids.min()) < 0 or int(ids.max()) >= self.n_vocab:
+        wide = np.fromiter(tokens, np.int64, n)
+        if int(wide.min()) < 0 or int(wide.max()) >= self.n_vocab:
             raise BackendError(f"a token is outside the vocabulary of {self.n_vocab}")
-        ids = ids.astype(np.int32)
+        ids = wide.astype(np.int32)
         tree = self._shape(parents, n, rows)
         self._save()
         self._tree = tree
@@ -311,7 +311,7 @@ class LlamaBackend:
             if not address:
                 raise BackendError("llama.cpp gave no logits")
             memory = (ctypes.c_float * (n * self.n_vocab)).from_address(address)
-            self._logits = np.frombuffer(memory, np.float32).reshape(n, self.n_vocab)
+            self._logits = np.ctypeslib.as_array(memory).reshape(n, self.n_vocab)
             self._logits_at = address
         return self._logits[:n]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections import deque
+from collections.abc import Callable
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 KV_TYPES = {
@@ -32,28 +32,27 @@ _GPU_DEVICES = (1, 2)
 _errors: deque[str] = deque(maxlen=20)
 
 
-def _collect() -> Any:
-    partial = {"level": 0, "line": ""}
+def _collector() -> Callable[[int, bytes | None, object], None]:
+    error, line = False, ""
 
     def receive(level: int, text: bytes | None, _: object) -> None:
+        nonlocal error, line
         if level != _CONTINUE_LEVEL:
-            partial.update(level=level, line="")
-        partial["line"] += (text or b"").decode("utf-8", "replace")
-        if partial["line"].endswith("\n"):
-            line = partial["line"].strip()
-            if partial["level"] == _ERROR_LEVEL and line:
-                _errors.append(line)
-            partial["line"] = ""
+            error, line = level == _ERROR_LEVEL, ""
+        line += (text or b"").decode("utf-8", "replace")
+        if error and line.endswith("\n") and line.strip():
+            _errors.append(line.strip())
+            line = ""
 
     return receive
 
 
 @cache
-def library() -> ModuleType:
-    """`llama_cpp.llama_cpp`, initialised, its log captured. The first call takes about 0.4 s."""
+def library() -> Any:
+    """The module `llama_cpp.llama_cpp`, initialised, its log captured. The first call takes about 0.4 s."""
     from llama_cpp import llama_cpp as native
 
-    callback = native.llama_log_callback(_collect())
+    callback = native.llama_log_callback(_collector())
     native._edgespec_log = callback  # a collected callback would crash the process
     native.llama_log_set(callback, ctypes.c_void_p(0))
     native.llama_backend_init()

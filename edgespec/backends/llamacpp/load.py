@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from edgespec.backends.base import LoadedModel, LoadOptions, ModelInfo, Rollback
+from edgespec.backends.llamacpp.amx import amx_is_safe
 from edgespec.backends.llamacpp.backend import LlamaBackend
 from edgespec.backends.llamacpp.device import cpu_name, usable_cores
 from edgespec.backends.llamacpp.library import (
@@ -16,7 +17,6 @@ from edgespec.backends.llamacpp.library import (
     LOAD_MODES,
     clear_errors,
     gpu_names,
-    has_amx,
     last_errors,
     library,
 )
@@ -37,7 +37,11 @@ def load(path: Path | str, options: LoadOptions, *, repack: bool | None = None) 
     _check_file(path)
     native = library()
     if repack is None:
-        repack = not has_amx()
+        repack = amx_is_safe()
+        if not repack and options.notify:
+            options.notify(
+                "this build of llama.cpp fails on the processor's AMX unit: weights stay as stored"
+            )
     model = _load_model(native, path, options, repack)
     try:
         _check_kind(native, model, path)
@@ -91,7 +95,7 @@ def _load_error(path: Path, lines: list[str]) -> Exception:
     log = "\n".join(lines)
     if match := re.search(r"unknown (?:model )?architecture:? '?([^'\n]*)'?", log):
         return UnsupportedModelError(
-            f"{path.name}: the architecture '{match[1]}' is unsupported by this llama.cpp (the file is not corrupt)"
+            f"{path.name}: the architecture '{match[1]}' is unsupported by this llama.cpp, not corrupt"
         )
     if match := re.search(r"tensor '([^']+)'.* invalid ggml type (\d+)", log):
         return UnsupportedModelError(
@@ -119,8 +123,9 @@ def _check_kind(native: Any, model: Any, path: Path) -> None:
         raise UnsupportedModelError(f"{path.name}: unsupported, the file has no vocabulary")
 
 
-def _cache_types(options: LoadOptions, on_gpu: bool) -> tuple[str, str]:
-    kinds = (options.type_k or "f16", options.type_v or "f16")
+def _cache_types(options: LoadOptions, flash_on_cpu: bool) -> tuple[str, str]:
+    """On a CPU equal types would send single rows over 256 tokens down another kernel than several rows."""
+    kinds = (options.type_k or "f16", options.type_v or ("bf16" if flash_on_cpu else "f16"))
     for kind in kinds:
         if kind not in KV_TYPES:
             raise UsageError(f"unknown cache type {kind!r}: use one of {', '.join(KV_TYPES)}")
@@ -129,8 +134,8 @@ def _cache_types(options: LoadOptions, on_gpu: bool) -> tuple[str, str]:
 
 def _open(native: Any, model: Any, path: Path, options: LoadOptions, repack: bool) -> LoadedModel:
     gpus = gpu_names() if options.n_gpu_layers else ()
-    type_k, type_v = _cache_types(options, bool(gpus))
     flash = options.flash_attn is not False
+    type_k, type_v = _cache_types(options, flash and not gpus)
     if not flash and type_v not in ("f16", "f32", "bf16"):
         raise UsageError(f"a cache of values in {type_v} needs flash attention")
     n_ctx_train = native.llama_model_n_ctx_train(model)

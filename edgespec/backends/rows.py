@@ -1,0 +1,83 @@
+"""Which row counts are exact: their rows equal single-row decoding bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from edgespec.backends.base import Backend
+from edgespec.errors import RollbackError
+from edgespec.types import FloatArray, Tokens
+
+KERNEL_LENGTHS = (256, 1024, 4096, 16384)
+"""Cache lengths at which a library may change kernels; what was measured below one need not hold above."""
+
+_LEAST_ROWS = 8
+
+
+def band(length: int) -> int:
+    """The stretch between two `KERNEL_LENGTHS` that a cache length falls into."""
+    return sum(length > limit for limit in KERNEL_LENGTHS)
+
+
+def exact_rows(backend: Backend, tokens: Tokens, counts: Sequence[int]) -> frozenset[int]:
+    """The row counts among `counts` whose rows are exact at the present cache length; always holds 1.
+
+    Appends `tokens` (any text of the model, at least a few more than the largest count), compares on
+    the last of them, and leaves the cache at the length it had. What it finds holds for this `band` of
+    lengths. Costs about one pass for every count and one for every row of the largest.
+    """
+    start = backend.length
+    cuttable = backend.capabilities.rollback == "exact"
+    if start and not cuttable:
+        return frozenset({1})
+    limit = min(backend.capabilities.max_rows, len(tokens) - 1, backend.n_ctx - start - 1)
+    asked = sorted({n for n in counts if 1 < n <= limit})
+    if not asked:
+        return frozenset({1})
+    tokens = tokens[: backend.n_ctx - start]
+    stretch = tokens[-max(asked[-1], _LEAST_ROWS) - 1 :]
+    prefix = tokens[: len(tokens) - len(stretch)]
+    try:
+        _append(backend, prefix)
+        base = start + len(prefix)
+        alone = np.concatenate([_pass(backend, [token]) for token in stretch])
+        exact = {1}
+        for n in asked:
+            _rewind(backend, base, prefix)
+            if _is_exact(backend, stretch, n, alone):
+                exact.add(n)
+    finally:
+        backend.truncate(start)
+    return frozenset(exact)
+
+
+def _is_exact(backend: Backend, stretch: Tokens, n: int, alone: FloatArray) -> bool:
+    """Passes of n rows over some of the stretch, then one row that reads what they left in the cache."""
+    passes = min(-(-_LEAST_ROWS // n), (len(stretch) - 1) // n)
+    for start in range(0, passes * n, n):
+        if not np.array_equal(_pass(backend, stretch[start : start + n]), alone[start : start + n]):
+            return False
+    after = passes * n
+    return np.array_equal(_pass(backend, stretch[after : after + 1])[0], alone[after])
+
+
+def _pass(backend: Backend, tokens: Tokens) -> FloatArray:
+    logits = backend.forward(tokens).copy()
+    backend.commit(range(len(tokens)))
+    return logits
+
+
+def _append(backend: Backend, tokens: Tokens) -> None:
+    if tokens:
+        backend.forward(tokens, rows="none")
+        backend.commit(range(len(tokens)))
+
+
+def _rewind(backend: Backend, length: int, prefix: Tokens) -> None:
+    try:
+        backend.truncate(length)
+    except RollbackError:
+        backend.truncate(0)
+        _append(backend, prefix)
