@@ -71,11 +71,11 @@ def test_greedy_text(model, backend):
 def test_rows_equal_plain_decoding_bit_for_bit(smollm2_path, ids):
     loaded = load(smollm2_path, LoadOptions(n_ctx=1024, max_rows=24))
     backend = loaded.backend
-    for context in (10, 300, 700):
+    for context in (10, 300):
         extend(backend, ids[backend.length : context])
         stretch = ids[context : context + 13]
         alone = plain(backend, stretch)
-        for n in (2, 3, 4, 6, 12):
+        for n in (2, 4, 12):
             backend.truncate(context)
             for start in range(0, 12, n):
                 assert np.array_equal(backend.forward(stretch[start : start + n]), alone[start : start + n])
@@ -139,15 +139,15 @@ def test_many_branches(backend, ids):
 
 
 def test_chunked_prompt_gives_the_same_next_token(smollm2_path, backend, ids):
-    tokens = ids[:700]
+    tokens = ids[:200]
     last = backend.forward(tokens, rows="last")[0].copy()
-    backend.commit(range(700))
-    for n_batch in (64, 512):
-        other = load(smollm2_path, LoadOptions(n_ctx=1024, n_batch=n_batch, max_rows=1, n_threads=1))
+    backend.commit(range(200))
+    for n_batch in (32, 128):
+        other = load(smollm2_path, LoadOptions(n_ctx=256, n_batch=n_batch, max_rows=1, n_threads=1))
         row = other.backend.forward(tokens, rows="last")[0]
         assert int(row.argmax()) == int(last.argmax())
-        other.backend.commit(range(700))
-        assert other.backend.length == 700
+        other.backend.commit(range(200))
+        assert other.backend.length == 200
         other.backend.close()
 
 
@@ -182,13 +182,17 @@ def test_limits_raise_and_change_nothing(backend, ids):
     assert backend.length == 31
 
 
-def test_context_can_be_filled_to_the_last_token(backend, ids):
-    extend(backend, (ids * 3)[: backend.n_ctx - 3])
+def test_context_can_be_filled_to_the_last_token(smollm2_path, ids):
+    loaded = load(smollm2_path, LoadOptions(n_ctx=250, n_threads=1))
+    backend = loaded.backend
+    assert backend.n_ctx == 250
+    extend(backend, ids[: backend.n_ctx - 3])
     backend.forward([5, 6, 7])
     backend.commit(range(3))
     assert backend.length == backend.n_ctx
     with pytest.raises(BackendError, match="context full"):
         backend.forward([5])
+    backend.close()
 
 
 def test_abort_stops_a_long_prompt_and_appends_nothing(backend, ids):
