@@ -140,7 +140,8 @@ class ScriptedBackend:
     def truncate(self, length: int) -> None:
         if not 0 <= length <= len(self._cache):
             raise BackendError(f"cannot cut {len(self._cache)} tokens to {length}")
-        if 0 < length < len(self._cache) and self._stuck(len(self._cache)):
+        filled = len(self._cache) + (len(self._pending[0]) if self._pending else 0)
+        if 0 < length < filled and self._stuck(filled):
             raise RollbackError(f"the cache cannot be cut to {length}")
         self._pending = None
         del self._cache[length:]

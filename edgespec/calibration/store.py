@@ -58,7 +58,7 @@ class Measurements:
         return self._values.get(name)
 
     def put(self, name: str, value: Any) -> None:
-        self._values[name] = value
+        self._values = {**self._read(), **self._values, name: value}
         with contextlib.suppress(OSError):
             self._write()
 

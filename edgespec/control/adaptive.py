@@ -39,8 +39,8 @@ class AdaptivePolicy:
         if rests or not self._sources or most < 1:
             self._plan = Plan()
         else:
-            self._plan = Plan(self._sources, most, self._row_counts, self._worth)
-            self._plan = Plan(self._sources, self._plan.fit(most), self._row_counts, self._worth)
+            most = Plan((), most, self._row_counts).fit(most)
+            self._plan = Plan(self._sources, most, self._row_counts, self._worth) if most else Plan()
         return self._plan
 
     def _worth(self, drafted: int, survival: float) -> bool:

@@ -28,6 +28,7 @@ from edgespec.types import (
 )
 
 PREFILL_CHUNK = 512
+_BUSY = "the session is still answering: cancel it or wait for its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,8 @@ class Session:
         """Answer `prompt`, reusing what the cache shares with it.
 
         Yields an event a round; the last has `finish`. Raises PromptTooLongError at once when the
-        prompt does not fit. Leaving the iterator early is a way to stop.
+        prompt does not fit, UsageError while another answer is running. Leaving the iterator early is
+        a way to stop.
         """
         n, n_ctx = len(prompt), self._backend.n_ctx
         if n == 0:
@@ -107,6 +109,8 @@ class Session:
                 f"the prompt has {n} tokens and the context holds {n_ctx}: "
                 f"shorten it, or load with a larger context (-c {-(-n // 1024) * 1024 + 1024})"
             )
+        if self._busy.locked():
+            raise UsageError(_BUSY)
         self._cancelled.clear()
         for abort in self._aborts:
             abort(False)
@@ -118,7 +122,7 @@ class Session:
 
     def _rounds(self, g: _Generation, request: Request) -> Generator[StepEvent, None, None]:
         if not self._busy.acquire(blocking=False):
-            raise UsageError("the session is still answering: cancel it or wait for its end")
+            raise UsageError(_BUSY)
         judge = Judge(Sampler(request.sampling), request.verify)
         n_prompt = len(g.history)
         try:
@@ -152,8 +156,8 @@ class Session:
 
     def _prefill(self, prompt: list[int]) -> tuple[int, FloatArray]:
         """Bring the cache to `prompt`. Returns (tokens reused, the row after it)."""
-        same = min(_common(self._tokens, prompt), len(prompt) - 1)
-        self._cut(same)
+        self._cut(min(_common(self._tokens, prompt), len(prompt) - 1))
+        same = len(self._tokens)
         row = None
         for start in range(same, len(prompt), PREFILL_CHUNK):
             self._check_cancelled()
@@ -172,17 +176,17 @@ class Session:
             for proposer in self._proposers.values():
                 proposer.begin(g.history)
         before, g.sampled = len(g.history), 0
+
+        def rebuild(why: str) -> None:
+            self._rebuild(g.history[: before + g.sampled - 1], why)
+
         try:
-            outcome = self._decoder.step(g.history, self._limit(g), judge, g.take)
-        except RollbackError as error:
-            outcome = Outcome(NO_DRAFT, 0, g.emitted - g.reported, len(self._tokens), 0.0, 0.0, 0.0)
-            self._rebuild(g.history[: before + g.sampled - 1], str(error))
+            outcome = self._decoder.step(g.history, self._limit(g), judge, g.take, rebuild)
         except ProposerError as error:
             del self._proposers[error.proposer]
             self._notify(str(error))
             return self._round(g, judge, first=False)
-        else:
-            self._tokens += g.history[before - 1 : before + g.sampled - 1]
+        self._tokens += g.history[len(self._tokens) : before + g.sampled - 1]
         return outcome
 
     def _limit(self, g: _Generation) -> int:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
-from edgespec.errors import BackendError, EdgespecError
+from edgespec.errors import BackendError, EdgespecError, RollbackError
 from edgespec.proposers.base import Proposer
 from edgespec.sampling import Sampler
 from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Outcome, Plan, Source, Verdict
@@ -21,6 +21,10 @@ Run = list[tuple[int, Source]]
 
 Take = Callable[[Run], tuple[int, int]]
 """A run -> (tokens of it up to where the answer ends, of these emitted)."""
+
+
+Rebuild = Callable[[str], None]
+"""Why rows could not be dropped -> the cache holds what it should, by other means."""
 
 
 class ProposerError(EdgespecError):
@@ -40,7 +44,7 @@ class Decoder:
     policy: Policy
     clock: Clock
 
-    def step(self, history: list[int], limit: int, judge: Judge, take: Take) -> Outcome:
+    def step(self, history: list[int], limit: int, judge: Judge, take: Take, rebuild: Rebuild) -> Outcome:
         """One round. `history` ends with the pending token; at most `limit` tokens are drafted.
 
         The cache holds history without its last token before, and what `take` kept after, the last
@@ -55,7 +59,10 @@ class Decoder:
         sampled, emitted = take(_run(draft, verdict))
         kept = verdict.path[: sampled - 1]
         context = self.backend.length
-        self.backend.commit([0, *(i + 1 for i in kept)])
+        try:
+            self.backend.commit([0, *(i + 1 for i in kept)])
+        except RollbackError as error:
+            rebuild(str(error))
         for proposer in self.proposers.values():
             proposer.observe(verdict)
         outcome = Outcome(
@@ -79,7 +86,7 @@ class Decoder:
             except BackendError as error:
                 raise ProposerError(name, str(error)) from error
             draft = self.policy.trim(draft)
-            if draft.tokens:
+            if draft.tokens and (draft.is_chain or self.backend.capabilities.tree):
                 return draft
         return NO_DRAFT
 

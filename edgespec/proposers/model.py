@@ -65,10 +65,16 @@ class ModelProposer:
             if q is not None:
                 qs.append(q)
             drafted = len(path)
-            if drafted >= min(plan.max_draft, room) or not plan.worth(drafted, reach):
+            if drafted >= min(plan.max_draft, room) or not self._goes_on(drafted, reach, plan):
                 break
             row = self._forward([token])
         return chain(path, self.name, survival, qs if self._samples else None)
+
+    def _goes_on(self, drafted: int, reach: float, plan: Plan) -> bool:
+        """To drop a sampled token for what came after it would bias the text: stop only where all stand."""
+        if self._samples and plan.fit(drafted) != drafted:
+            return True
+        return plan.worth(drafted, reach)
 
     def _pick(self, row: FloatArray, history: Tokens, path: list[int]) -> tuple[int, Distribution | None]:
         if not self._samples:

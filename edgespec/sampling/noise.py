@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
-_SHIFT_11, _SHIFT_27, _SHIFT_30, _SHIFT_31 = (np.uint64(n) for n in (11, 27, 30, 31))
+_SHIFT_12, _SHIFT_27, _SHIFT_30, _SHIFT_31 = (np.uint64(n) for n in (12, 27, 30, 31))
 _MUL_1, _MUL_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 CHOICE, DRAFT, ACCEPT, RESIDUAL = range(4)
@@ -33,7 +33,7 @@ def uniform(seed: int, position: int, stream: int, ids: NDArray[np.int64]) -> ND
     x = (x ^ (x >> _SHIFT_30)) * _MUL_1
     x = (x ^ (x >> _SHIFT_27)) * _MUL_2
     x = x ^ (x >> _SHIFT_31)
-    return ((x >> _SHIFT_11).astype(np.float64) + 0.5) * 2.0**-53
+    return ((x >> _SHIFT_12).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def gumbel(seed: int, position: int, stream: int, ids: NDArray[np.int64]) -> NDArray[np.float64]:

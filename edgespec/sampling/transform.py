@@ -41,7 +41,7 @@ def penalised(
     if _has_penalties(s) and s.penalty_last_n != 0:
         n = s.penalty_last_n if s.penalty_last_n > 0 else len(history) + len(path)
         window = [*history[max(0, len(history) + len(path) - n) :], *path][-n:]
-        counts = Counter(window)
+        counts = Counter(token for token in window if token < row.size)
         ids = np.fromiter(counts.keys(), np.int64, len(counts))
         seen = np.fromiter(counts.values(), np.float32, len(counts))
         value = row[ids]

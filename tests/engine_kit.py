@@ -1,0 +1,175 @@
+"""Small models, proposers and shortcuts for tests of the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from edgespec.backends.scripted import Faults, Logits, ScriptedBackend, hashed
+from edgespec.control import FixedPolicy, Policy
+from edgespec.engine import Request, Session
+from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
+from edgespec.text.stream import TokenStream
+from edgespec.text.table import TableVocabulary
+from edgespec.types import Draft, Plan, SamplingSettings, Source, StepEvent, Tokens, Verdict
+
+N_VOCAB = 12
+VOCABULARY = TableVocabulary([bytes([97 + i]) for i in range(26)])
+"""Token i is the letter number i."""
+
+GREEDY = SamplingSettings(temperature=0.0)
+PROMPT = (0, 1, 2, 3, 0, 1, 2, 4, 0, 1, 2)
+ENDLESS = frozenset[int]()
+
+
+def looping(n_vocab: int = N_VOCAB, salt: int = 1) -> Logits:
+    """Greedy answers run into loops, which copying proposers can guess."""
+    return hashed(n_vocab, order=2, sharpness=3.0, salt=salt)
+
+
+def wandering(n_vocab: int = N_VOCAB, salt: int = 1) -> Logits:
+    """Flat enough that sampling rarely repeats itself."""
+    return hashed(n_vocab, order=2, sharpness=1.5, salt=salt)
+
+
+class TreeProposer:
+    """Two branches from the root, each `depth` deep: one of random ids, one that a model finds best."""
+
+    name: Source = "draft"
+
+    def __init__(self, logits: Logits, n_vocab: int, depth: int = 3) -> None:
+        self._logits, self._n_vocab, self._depth = logits, n_vocab, depth
+
+    def begin(self, history: Tokens) -> None:
+        pass
+
+    def propose(self, history: Tokens, plan: Plan) -> Draft:
+        depth = min(self._depth, plan.max_draft // 2)
+        rng = np.random.default_rng([7, *history[-2:]])
+        wrong = [int(rng.integers(self._n_vocab)) for _ in range(depth)]
+        right = list[int]()
+        for _ in range(depth):
+            right.append(int(self._logits((*history, *right)).argmax()))
+        tokens, parents = list[int](), list[int]()
+        for i in range(depth):
+            tokens += [wrong[i], right[i]]
+            parents += [2 * i - 2, 2 * i - 1] if i else [-1, -1]
+        n = len(tokens)
+        return Draft(tuple(tokens), tuple(parents), (1.0,) * n, (self.name,) * n)
+
+    def observe(self, verdict: Verdict) -> None:
+        pass
+
+
+class Guesses:
+    """Proposes what a function of the history says."""
+
+    name: Source = "draft"
+
+    def __init__(self, guess: Callable[[Tokens], Sequence[int]]) -> None:
+        self._guess = guess
+
+    def begin(self, history: Tokens) -> None:
+        pass
+
+    def propose(self, history: Tokens, plan: Plan) -> Draft:
+        tokens = tuple(self._guess(history))[: plan.max_draft]
+        n = len(tokens)
+        return Draft(tokens, tuple(range(-1, n - 1)), (1.0,) * n, (self.name,) * n)
+
+    def observe(self, verdict: Verdict) -> None:
+        pass
+
+
+def model_proposer(
+    logits: Logits,
+    n_vocab: int = N_VOCAB,
+    *,
+    n_ctx: int = 4096,
+    faults: Faults | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> ModelProposer:
+    return ModelProposer(ScriptedBackend(logits, n_vocab, n_ctx=n_ctx, faults=faults), n_vocab, notify)
+
+
+PROPOSERS = ("ngram", "suffix", "same model", "other model", "tree", "random")
+
+
+def proposer(kind: str, logits: Logits, n_vocab: int = N_VOCAB) -> Proposer:
+    """One of `PROPOSERS` for a target with these logits."""
+    rng = np.random.default_rng(3)
+    made: dict[str, Callable[[], Proposer]] = {
+        "ngram": NgramProposer,
+        "suffix": SuffixProposer,
+        "same model": lambda: model_proposer(logits, n_vocab),
+        "other model": lambda: model_proposer(looping(n_vocab, salt=99), n_vocab),
+        "tree": lambda: TreeProposer(logits, n_vocab),
+        "random": lambda: Guesses(lambda _: rng.integers(n_vocab, size=8).tolist()),
+    }
+    return made[kind]()
+
+
+def session(
+    backend: ScriptedBackend,
+    made: Proposer | None = None,
+    depth: int = 5,
+    *,
+    policy: Policy | None = None,
+    eog: frozenset[int] = ENDLESS,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Session:
+    proposers = {} if made is None else {made.name: made}
+    policy = policy or FixedPolicy(tuple(proposers), depth)
+    return Session(backend, eog.__contains__, policy, proposers, notify=notify)
+
+
+@dataclass(frozen=True)
+class Answer:
+    events: tuple[StepEvent, ...]
+
+    @property
+    def ids(self) -> list[int]:
+        return [piece.token for event in self.events for piece in event.pieces]
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events)
+
+    @property
+    def finish(self) -> str | None:
+        return self.events[-1].finish
+
+    @property
+    def outcomes(self) -> list:
+        return [event.outcome for event in self.events if event.outcome is not None]
+
+    @property
+    def accepted(self) -> int:
+        return sum(outcome.accepted for outcome in self.outcomes)
+
+    @property
+    def verified(self) -> int:
+        return sum(len(outcome.draft) for outcome in self.outcomes)
+
+
+def answer(
+    s: Session,
+    prompt: Sequence[int] = PROMPT,
+    n: int | None = 60,
+    sampling: SamplingSettings = GREEDY,
+    *,
+    stops: Sequence[str] = (),
+    verify: str = "coupled",
+    vocabulary: TableVocabulary = VOCABULARY,
+) -> Answer:
+    request = Request(sampling, verify, n)
+    return Answer(tuple(s.generate(prompt, request, TokenStream(vocabulary, stops=stops))))
+
+
+def plain(logits: Logits, prompt: Sequence[int] = PROMPT, n: int | None = 60, **how) -> Answer:
+    """What the target says without speculation, in a fresh session."""
+    n_ctx, eog = how.pop("n_ctx", 4096), how.pop("eog", ENDLESS)
+    n_vocab = how.pop("n_vocab", N_VOCAB)
+    return answer(session(ScriptedBackend(logits, n_vocab, n_ctx=n_ctx), eog=eog), prompt, n, **how)
