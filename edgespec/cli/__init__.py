@@ -1,0 +1,5 @@
+"""The command line: argv in, text out."""
+
+from edgespec.cli.main import main
+
+__all__ = ["main"]

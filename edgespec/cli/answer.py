@@ -1,0 +1,197 @@
+"""From parsed options to an answer: load, answer once or chat, close."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sys
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+import edgespec
+from edgespec import Chat, Model, SamplingSettings, Settings, StepEvent
+from edgespec.cli import report
+from edgespec.cli.console import Console
+from edgespec.cli.failure import explain
+from edgespec.cli.printers import JsonPrinter, OutputError, Printer, TextPrinter
+from edgespec.cli.trace import Trace
+from edgespec.cli.worker import Worker
+from edgespec.errors import EdgespecError, UsageError
+
+LOAD_PATIENCE = 0.3
+ANSWER_PATIENCE = 2.0
+"""Seconds that interrupted work may take to end by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """`prompt` None is a chat; `options` are those of the command."""
+
+    model: str | None
+    prompt: str | None
+    options: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an answer is worked on with."""
+
+    worker: Worker
+    console: Console
+    trace: Trace
+
+    def stream(
+        self,
+        model: Model,
+        start: Callable[[], Generator[StepEvent, None, None]],
+        printer: Printer,
+        seed: int,
+        patience: float | None,
+    ) -> None:
+        """Print one answer; a signal cancels it. The worker's `signal` tells whether one came."""
+
+        def job() -> None:
+            with contextlib.closing(start()) as events:
+                for event in events:
+                    self.console.done()
+                    printer.event(event)
+                    self.trace.round(event, model.status)
+            printer.end(report.summary(model, seed))
+
+        try:
+            self.worker.run(job, model.cancel, patience=patience)
+        finally:
+            self.console.done()
+
+
+def answer(job: Job) -> int:
+    """Do the job and return the exit code."""
+    printer: TextPrinter | JsonPrinter = JsonPrinter() if job.options["as_json"] else TextPrinter()
+    try:
+        return _answer(job, printer)
+    except (BrokenPipeError, OutputError):
+        raise
+    except Exception as error:
+        if isinstance(printer, JsonPrinter):
+            printer.error(explain(error)[0])
+        raise
+
+
+def _answer(job: Job, printer: TextPrinter | JsonPrinter) -> int:
+    sampling = _sampling(job.options)
+    trace = Trace(job.options["trace"])
+    console = Console(sys.stderr)
+    with contextlib.closing(trace), Worker(console.draw, goodbye=console.done) as worker:
+        try:
+            model = worker.run(lambda: _load(job, console, worker), patience=LOAD_PATIENCE)
+        except EdgespecError:
+            if worker.signal is None:
+                raise
+            return worker.exit_code
+        finally:
+            console.done()
+        desk = Desk(worker, console, trace)
+        try:
+            if worker.signal is None:
+                trace.header(**report.facts(model), settings=model.info.settings, seed=sampling.seed)
+                model.on_prefill(lambda done, total: console.step("reading the prompt", done / total))
+                return _work(job, model, sampling, printer, desk)
+            return worker.exit_code
+        finally:
+            worker.run(model.close, patience=LOAD_PATIENCE)
+
+
+def _work(
+    job: Job, model: Model, sampling: SamplingSettings, printer: TextPrinter | JsonPrinter, desk: Desk
+) -> int:
+    chat = model.chat(job.options["system"], sampling)
+    chat.stop, chat.max_tokens = _stops(job.options), _limit(job.options)
+    if job.prompt is None and isinstance(printer, TextPrinter):
+        from edgespec.cli.chat import LineChat
+
+        return LineChat(chat, printer, desk, stats=job.options["stats"]).loop()
+    start = _starter(job, model, chat)
+    desk.stream(model, start, printer, sampling.seed, ANSWER_PATIENCE)
+    interrupted = desk.worker.exit_code
+    if job.options["stats"]:
+        desk.console.write(report.block(model, sampling.seed))
+    if model.stats.finish == "length" and model.stats.tokens != chat.max_tokens:
+        desk.console.say(f"the context of {model.n_ctx} tokens is full: a larger -c gives longer answers")
+    return interrupted
+
+
+def _starter(job: Job, model: Model, chat: Chat) -> Callable[[], Generator[StepEvent, None, None]]:
+    prompt = job.prompt or ""
+    if job.options["raw"]:
+        return lambda: model.complete(prompt, chat.sampling, max_tokens=chat.max_tokens, stop=chat.stop)
+    return lambda: chat.send(prompt)
+
+
+def _load(job: Job, console: Console, worker: Worker) -> Model:
+    o = job.options
+
+    def progress(label: str, share: float) -> None:
+        worker.check()
+        console.step(label, share)
+
+    if o["model_draft"] is not None and o["spec"] != "auto" and "draft" not in o["spec"]:
+        console.say(f"the draft model is not used with --spec {o['spec']}")
+    settings = Settings(
+        draft=o["model_draft"],
+        spec=o["spec"],
+        draft_max=o["draft_max"],
+        verify=o["verify"],
+        numerics=o["numerics"],
+        notify=console.say,
+        progress=progress,
+    )
+    return edgespec.load(job.model, settings, **_native(o))
+
+
+def _native(o: dict[str, Any]) -> dict[str, Any]:
+    """Options of the backend; what was not asked for is left to it."""
+    modes = {"mlock": o["mlock"], "none": o["no_mmap"], o["load_mode"]: o["load_mode"] != "auto"}
+    asked = [mode for mode, on in modes.items() if on]
+    if len(asked) > 1:
+        raise UsageError(f"the load mode is given twice: {' and '.join(asked)}")
+    chosen = {
+        "n_ctx": o["ctx_size"] or None,
+        "n_batch": o["batch_size"],
+        "n_ubatch": o["ubatch_size"],
+        "n_threads": _count(o["threads"]),
+        "n_threads_batch": _count(o["threads_batch"]),
+        "type_k": o["cache_type_k"],
+        "type_v": o["cache_type_v"],
+        "flash_attn": {"on": True, "off": False, "auto": None}[o["flash_attn"]],
+        "load_mode": asked[0] if asked else "auto",
+        "n_gpu_layers": o["gpu_layers"],
+    }
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+def _sampling(o: dict[str, Any]) -> SamplingSettings:
+    return SamplingSettings(
+        temperature=o["temp"],
+        top_k=o["top_k"],
+        top_p=o["top_p"],
+        min_p=o["min_p"],
+        repeat_penalty=o["repeat_penalty"],
+        frequency_penalty=o["frequency_penalty"],
+        presence_penalty=o["presence_penalty"],
+        penalty_last_n=o["repeat_last_n"],
+        logit_bias=dict(o["logit_bias"]),
+        seed=o["seed"] if o["seed"] >= 0 else secrets.randbits(32),
+    )
+
+
+def _stops(o: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(stop.replace("\\n", "\n").replace("\\t", "\t") for stop in o["stop"])
+
+
+def _limit(o: dict[str, Any]) -> int | None:
+    return o["predict"] if o["predict"] >= 0 else None
+
+
+def _count(n: int) -> int | None:
+    return n if n > 0 else None

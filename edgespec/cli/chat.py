@@ -1,0 +1,197 @@
+"""The chat in lines: a prompt, a streamed answer, and a few commands that begin with a slash."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from edgespec import Chat, Message, StepEvent
+from edgespec.cli import report
+from edgespec.cli.keyboard import Keyboard
+from edgespec.cli.printers import TextPrinter
+from edgespec.cli.prompt import read_text
+from edgespec.errors import EdgespecError, UsageError
+
+if TYPE_CHECKING:
+    from edgespec.cli.answer import Desk
+
+_QUIT_HINT = "to quit: Ctrl-D or /quit"
+_COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?")
+
+
+class LineChat:
+    """Reads what the user types until the end. Nothing that was typed or answered is lost on a failure."""
+
+    def __init__(self, chat: Chat, printer: TextPrinter, desk: Desk, *, stats: bool) -> None:
+        self._chat = chat
+        self._printer = printer
+        self._desk = desk
+        self._stats = stats
+        self._keyboard = Keyboard()
+        self._attached: list[tuple[str, str]] = []
+        self._saved: set[Path] = set()
+        self._over = False
+        self._commands: dict[str, tuple[Callable[[str], None], str, str]] = {
+            "help": (self._help, "", "show this"),
+            "clear": (self._clear, "", "forget the conversation; the system message stays"),
+            "system": (self._system, "TEXT", "set the system message"),
+            "regen": (self._regenerate, "", "answer the last message again"),
+            "stats": (self._show_stats, "", "counts and rates of the last answer"),
+            "save": (self._save, "FILE", "write the conversation to a file, as JSON if it ends with .json"),
+            "read": (self._read, "FILE", "send this file along with the next message"),
+            "quit": (self._quit, "", "end, like Ctrl-D"),
+        }
+
+    def loop(self) -> int:
+        """Until the user ends it. Returns the exit code."""
+        model = self._chat.model
+        self._tell(f"{model.info.name} · /help for help, Ctrl-D to quit")
+        with _ends_on_sigterm():
+            while not self._over:
+                try:
+                    text = self._keyboard.read()
+                    if text is None:
+                        break
+                    self._handle(text)
+                except KeyboardInterrupt:
+                    self._tell(_QUIT_HINT)
+                except EdgespecError as error:
+                    self._tell(f"edgespec: {error}")
+                if self._desk.worker.signal == signal.SIGTERM:
+                    return self._desk.worker.exit_code
+        return 0
+
+    def _handle(self, text: str) -> None:
+        if not text.strip() and not self._attached:
+            return
+        command = _COMMAND.fullmatch(text.rstrip())
+        if command is None:
+            self._send(text)
+            return
+        entry = self._commands.get("help" if command[1] == "?" else command[1])
+        if entry is None:
+            self._tell(
+                f"unknown command /{command[1]}: /help lists them; a space in front makes it a message"
+            )
+            return
+        entry[0](command[2] or "")
+
+    def _send(self, text: str) -> None:
+        parts = [text, *(content for _, content in self._attached)]
+        message = "\n\n".join(part for part in parts if part.strip())
+        self._stream(lambda: self._chat.send(message))
+        self._attached.clear()
+
+    def _regenerate(self, _: str) -> None:
+        if not any(message.role == "user" for message in self._chat.messages):
+            raise UsageError("there is no message to answer again")
+        sampling = self._chat.sampling
+        self._chat.sampling = replace(sampling, seed=sampling.seed + 1)
+        self._stream(self._chat.regenerate)
+        if sampling.temperature == 0:
+            self._tell("at temperature 0 the answer is always the same")
+
+    def _stream(self, start: Callable[[], Generator[StepEvent, None, None]]) -> None:
+        chat, model = self._chat, self._chat.model
+        self._desk.stream(model, start, _Marking(self._printer, chat), chat.sampling.seed, None)
+        if self._stats:
+            self._show_stats("")
+        else:
+            self._tell(report.status_line(model))
+
+    def _help(self, _: str) -> None:
+        lines = [f"/{name} {what}".ljust(14) + text for name, (_, what, text) in self._commands.items()]
+        lines += [
+            'A line that ends with \\ goes on in the next. """ begins and ends a text of several lines.',
+            "Ctrl-C stops an answer.",
+        ]
+        self._desk.console.write("\n".join(lines))
+
+    def _clear(self, _: str) -> None:
+        self._chat.messages[:] = [m for m in self._chat.messages if m.role == "system"]
+        self._attached.clear()
+        self._tell("the conversation is forgotten")
+
+    def _system(self, text: str) -> None:
+        messages = self._chat.messages
+        old = messages[0].content if messages and messages[0].role == "system" else None
+        if not text:
+            self._tell(f"the system message is: {old}" if old else "there is no system message: /system TEXT")
+            return
+        messages[: 0 if old is None else 1] = [Message("system", text)]
+        self._tell("the system message is set")
+
+    def _show_stats(self, _: str) -> None:
+        self._desk.console.write(report.block(self._chat.model, self._chat.sampling.seed), dim=True)
+
+    def _save(self, name: str) -> None:
+        if not name:
+            raise UsageError("give a file name: /save FILE")
+        path = Path(name).expanduser()
+        try:
+            with path.open("w" if path in self._saved else "x", encoding="utf-8") as file:
+                file.write(_transcript(self._chat.messages, as_json=path.suffix.lower() == ".json"))
+        except FileExistsError:
+            raise UsageError(f"{path} exists already: give another name") from None
+        except OSError as error:
+            raise EdgespecError(f"cannot write {path}: {error.strerror or error}") from error
+        self._saved.add(path)
+        self._tell(f"saved to {path}")
+
+    def _read(self, name: str) -> None:
+        if not name:
+            raise UsageError("give a file name: /read FILE")
+        content = read_text(str(Path(name).expanduser()))
+        self._attached.append((name, content))
+        self._tell(f"{name} ({len(content)} characters) goes with your next message")
+
+    def _quit(self, _: str) -> None:
+        self._over = True
+
+    def _tell(self, text: str) -> None:
+        self._desk.console.write(" ".join(text.split()), dim=True)
+
+
+class _Marking:
+    """Marks an answer that was stopped."""
+
+    def __init__(self, printer: TextPrinter, chat: Chat) -> None:
+        self._printer = printer
+        self._chat = chat
+
+    def event(self, event: StepEvent) -> None:
+        self._printer.event(event)
+
+    def end(self, summary: dict[str, object]) -> None:
+        if self._chat.finish == "cancelled":
+            self._printer.mark(" [stopped]")
+        self._printer.end(summary)
+
+
+def _transcript(messages: list[Message], *, as_json: bool) -> str:
+    if as_json:
+        turns = [{"role": m.role, "content": m.content} for m in messages]
+        return json.dumps(turns, ensure_ascii=False, indent=1) + "\n"
+    return "\n".join(f"## {m.role}\n\n{m.content}\n" for m in messages)
+
+
+@contextlib.contextmanager
+def _ends_on_sigterm() -> Iterator[None]:
+    """SIGTERM at the prompt ends the chat in order, with its exit code."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

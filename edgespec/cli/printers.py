@@ -1,0 +1,110 @@
+"""Answers on stdout: text for people and pipes, JSON lines for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Protocol, TextIO
+
+from edgespec.cli.terminal import has_colour, is_terminal, make_lenient, printable
+from edgespec.errors import EdgespecError
+from edgespec.types import StepEvent
+
+
+class OutputError(EdgespecError):
+    """stdout takes nothing more."""
+
+
+class Printer(Protocol):
+    """Takes the events of one answer, then `end` with its summary."""
+
+    def event(self, event: StepEvent) -> None: ...
+
+    def end(self, summary: dict[str, Any]) -> None: ...
+
+
+class _Stdout:
+    """Flushes what it writes. Raises OutputError, or BrokenPipeError when nobody reads."""
+
+    def __init__(self) -> None:
+        if sys.stdout is None:
+            raise OutputError("standard output is closed: there is nowhere to write the answer")
+        make_lenient(sys.stdout)
+        self.stream: TextIO = sys.stdout
+
+    def write(self, text: str) -> None:
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise OutputError(f"cannot write the answer: {error.strerror or error}") from error
+
+
+class TextPrinter:
+    """The answer's text. A terminal gets no control characters, and thinking in dim."""
+
+    def __init__(self) -> None:
+        self._out = _Stdout()
+        self._terminal = is_terminal(self._out.stream)
+        self._dims = has_colour(self._out.stream)
+        self._dim = False
+        self._last = "\n"
+
+    def event(self, event: StepEvent) -> None:
+        text = "".join(self._shown(piece.text, piece.kind == "thinking") for piece in event.pieces)
+        if text:
+            self._out.write(text)
+
+    def mark(self, text: str) -> None:
+        """A word of our own after the answer."""
+        self._out.write(self._styled(False) + text)
+        self._last = text[-1]
+
+    def end(self, summary: dict[str, Any]) -> None:
+        """Close the last line."""
+        self._out.write(self._styled(False) + ("" if self._last == "\n" else "\n"))
+        self._last = "\n"
+
+    def _shown(self, text: str, dim: bool) -> str:
+        if self._terminal:
+            text = printable(text)
+        if not text:
+            return ""
+        self._last = text[-1]
+        return self._styled(dim) + text
+
+    def _styled(self, dim: bool) -> str:
+        if dim == self._dim or not self._dims:
+            return ""
+        self._dim = dim
+        return "\x1b[2m" if dim else "\x1b[0m"
+
+
+class JsonPrinter:
+    """One object a line: `token` for every emitted piece, then `summary`, or `error` as the last."""
+
+    def __init__(self) -> None:
+        self._out = _Stdout()
+
+    def event(self, event: StepEvent) -> None:
+        lines = [
+            {
+                "type": "token",
+                "id": piece.token,
+                "text": piece.text,
+                "source": piece.source,
+                "kind": piece.kind,
+                "position": piece.position,
+            }
+            for piece in event.pieces
+        ]
+        if lines:
+            self._out.write("".join(json.dumps(line) + "\n" for line in lines))
+
+    def end(self, summary: dict[str, Any]) -> None:
+        self._out.write(json.dumps({"type": "summary", **summary}) + "\n")
+
+    def error(self, message: str) -> None:
+        self._out.write(json.dumps({"type": "error", "message": message}) + "\n")

@@ -1,0 +1,64 @@
+"""`edgespec run`: answer one prompt, or chat."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from edgespec.cli.options import (
+    Command,
+    model_options,
+    output_options,
+    prompt_options,
+    sampling_options,
+    speculation_options,
+)
+from edgespec.cli.prompt import gather
+from edgespec.cli.terminal import is_terminal
+
+
+@click.command(
+    "run",
+    cls=Command,
+    context_settings={
+        "auto_envvar_prefix": "EDGESPEC",
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+    epilog="Every option can also be set by a variable: EDGESPEC_CTX_SIZE is --ctx-size.",
+)
+@click.argument("reference", metavar="[MODEL]", required=False, type=click.Path())
+@prompt_options
+@model_options
+@sampling_options
+@speculation_options
+@output_options
+def run(reference: str | None, **options: Any) -> None:
+    """Answer a prompt, or chat when there is none.
+
+    MODEL is a GGUF file or a name of the catalogue. Without it a small default model is fetched once.
+    """
+    if reference is not None and _given("model"):
+        raise click.UsageError("the model is given twice: as MODEL and with -m")
+    if any(not stop for stop in options["stop"]):
+        raise click.UsageError("a stop text is empty")
+    if options["raw"] and options["system"]:
+        raise click.UsageError("--raw uses no chat template, so it takes no system message")
+    prompt = gather(options["prompt"], options["file"])
+    if prompt is None and not is_terminal(sys.stdout):
+        raise click.UsageError("no prompt: give one with -p TEXT, -f FILE or a pipe")
+    if prompt is None and (options["raw"] or options["as_json"]):
+        raise click.UsageError("--raw and --json need a prompt: -p TEXT, -f FILE or a pipe")
+    from edgespec.cli.answer import Job, answer
+
+    code = answer(Job(reference if reference is not None else options["model"], prompt, options))
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _given(name: str) -> bool:
+    """Was the option on the command line, not only in the environment?"""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE
