@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from edgespec.api.model import Model
@@ -35,7 +35,7 @@ class Chat:
         """How the last answer ended; "cancelled" marks a partial one."""
         self._answered: _Answered | None = None
 
-    def send(self, text: str) -> Iterator[StepEvent]:
+    def send(self, text: str) -> Generator[StepEvent, None, None]:
         """Answer a user message; the answer, also a partial one, joins `messages` when it ends.
 
         Raises before anything is generated if the prompt cannot be made or does not fit; then the
@@ -48,7 +48,7 @@ class Chat:
             self.messages.pop()
             raise
 
-    def regenerate(self) -> Iterator[StepEvent]:
+    def regenerate(self) -> Generator[StepEvent, None, None]:
         """Answer the last user message again."""
         if self.messages and self.messages[-1].role == "assistant":
             self.messages.pop()
@@ -58,7 +58,7 @@ class Chat:
         """From any thread: end the running answer; what it has stays."""
         self.model.cancel()
 
-    def _answer(self) -> Iterator[StepEvent]:
+    def _answer(self) -> Generator[StepEvent, None, None]:
         prompt = self.model.template.render(self.messages)
         tokens = self._tokens(prompt)
         stream = self.model.stream(self.stop, thinking_open=prompt.thinking_open)

@@ -11,10 +11,17 @@ from typing import Literal
 from edgespec import hub
 from edgespec.api.model import Model
 from edgespec.backends.base import LoadedModel, LoadOptions
-from edgespec.calibration import Measurements, choose_numerics, fingerprint, measured_rows
+from edgespec.calibration import Measurements, RowCounts, choose_numerics, fingerprint, measured_rows
 from edgespec.control import AdaptivePolicy, Policy
 from edgespec.engine import VerifyMode
-from edgespec.errors import BackendError, DraftError, ModelFileError, UsageError
+from edgespec.errors import (
+    BackendError,
+    DownloadError,
+    DraftError,
+    ModelFileError,
+    UnsupportedModelError,
+    UsageError,
+)
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
 from edgespec.types import Source
 
@@ -119,7 +126,7 @@ def _assemble(target: LoadedModel, path: Path, sources: tuple[Source, ...], s: S
         stored = Measurements(fingerprint(path), target.info.settings)
         sample = target.vocabulary.tokenize(_CALIBRATION * 4, special=False)
         exact = measured_rows(target.backend, sample, stored, s.notify) if sources else (1,)
-        rows = choose_numerics(s.numerics, exact)
+        rows = choose_numerics(s.numerics, exact) if sources else RowCounts("exact", "plain decoding", exact)
         policy: Policy = AdaptivePolicy(sources, draft_max=s.draft_max, row_counts=rows.allowed)
         return Model(target, draft, proposers, policy, rows, s.verify, s.notify)
     except BaseException:
@@ -137,7 +144,7 @@ def _load_draft(target: LoadedModel, path: Path, s: Settings) -> tuple[LoadedMod
         draft_path = _resolve(s.draft, s)
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1)
         draft = _load(draft_path, options, s, "loading the draft model")
-    except (ModelFileError, BackendError) as error:
+    except (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError) as error:
         raise DraftError(f"the draft model cannot be used: {error}") from error
     try:
         return draft, compare(target.vocabulary, draft.vocabulary, path.name, draft_path.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Self
 
 from edgespec.backends.base import LoadedModel, ModelInfo
@@ -97,7 +97,7 @@ class Model:
         *,
         max_tokens: int | None = None,
         stop: Sequence[str] = (),
-    ) -> Iterator[StepEvent]:
+    ) -> Generator[StepEvent, None, None]:
         """Continue a raw prompt, without the chat template."""
         tokens = self.tokenize(prompt) if isinstance(prompt, str) else list(prompt)
         return self.generate(tokens, self.stream(stop), sampling or SamplingSettings(), max_tokens)
