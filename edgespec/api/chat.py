@@ -49,10 +49,15 @@ class Chat:
             raise
 
     def regenerate(self) -> Generator[StepEvent, None, None]:
-        """Answer the last user message again."""
-        if self.messages and self.messages[-1].role == "assistant":
+        """Answer the last user message again. Raises as `send` does; then the old answer stays."""
+        before = list(self.messages)
+        if before and before[-1].role == "assistant":
             self.messages.pop()
-        return self._answer()
+        try:
+            return self._answer()
+        except EdgespecError:
+            self.messages[:] = before
+            raise
 
     def cancel(self) -> None:
         """From any thread: end the running answer; what it has stays."""

@@ -82,7 +82,8 @@ def _answer(job: Job, printer: TextPrinter | JsonPrinter) -> int:
     sampling = _sampling(job.options)
     trace = Trace(job.options["trace"])
     console = Console(sys.stderr)
-    with contextlib.closing(trace), Worker(console.draw, goodbye=console.done) as worker:
+    with contextlib.closing(trace), Worker(console.draw) as worker:
+        worker.goodbyes.append(console.done)
         try:
             model = worker.run(lambda: _load(job, console, worker), patience=LOAD_PATIENCE)
         except EdgespecError:

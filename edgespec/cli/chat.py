@@ -36,6 +36,7 @@ class LineChat:
         self._desk = desk
         self._stats = stats
         self._keyboard = Keyboard()
+        desk.worker.goodbyes.append(self._keyboard.restore)
         self._attached: list[tuple[str, str]] = []
         self._saved: set[Path] = set()
         self._over = False
@@ -53,7 +54,7 @@ class LineChat:
     def loop(self) -> int:
         """Until the user ends it. Returns the exit code."""
         model = self._chat.model
-        self._tell(f"{model.info.name} · /help for help, Ctrl-D to quit")
+        self._tell(f"{Path(model.info.path).stem} · /help for help, Ctrl-D to quit")
         with _ends_on_sigterm():
             while not self._over:
                 try:
@@ -87,8 +88,12 @@ class LineChat:
     def _send(self, text: str) -> None:
         parts = [text, *(content for _, content in self._attached)]
         message = "\n\n".join(part for part in parts if part.strip())
-        self._stream(lambda: self._chat.send(message))
-        self._attached.clear()
+        before = len(self._chat.messages)
+        try:
+            self._stream(lambda: self._chat.send(message))
+        finally:
+            if len(self._chat.messages) > before:
+                self._attached.clear()
 
     def _regenerate(self, _: str) -> None:
         if not any(message.role == "user" for message in self._chat.messages):
@@ -101,7 +106,8 @@ class LineChat:
 
     def _stream(self, start: Callable[[], Generator[StepEvent, None, None]]) -> None:
         chat, model = self._chat, self._chat.model
-        self._desk.stream(model, start, _Marking(self._printer, chat), chat.sampling.seed, None)
+        with self._keyboard.quiet():
+            self._desk.stream(model, start, _Marking(self._printer, chat), chat.sampling.seed, None)
         if self._stats:
             self._show_stats("")
         else:

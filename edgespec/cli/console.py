@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import time
-from threading import Lock
+from threading import RLock
 from typing import TextIO
 
 from edgespec.cli.terminal import has_colour, has_style, make_lenient, one_line, printable
@@ -23,7 +23,7 @@ class Console:
         self._stream = stream
         self._moves = has_style(stream)
         self._colour = has_colour(stream)
-        self._lock = Lock()
+        self._lock = RLock()  # a signal handler may say goodbye while its thread draws
         self._label, self._share, self._began = "", 0.0, 0.0
         self._drawn = ""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from edgespec.cli.terminal import make_lenient
 
@@ -20,6 +22,7 @@ class Keyboard:
 
     def __init__(self) -> None:
         make_lenient(sys.stdin)
+        self._echoing: Any = None
         self._readline = None
         with contextlib.suppress(ImportError):
             import readline
@@ -41,6 +44,31 @@ class Keyboard:
             sys.stdout.flush()
             return None
         return line
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """What is typed meanwhile is kept for the next line and not shown."""
+        with contextlib.suppress(ImportError, OSError, ValueError):
+            import termios  # not on Windows
+
+            number = sys.stdin.fileno()
+            changed = termios.tcgetattr(number)
+            self._echoing = termios.tcgetattr(number)
+            changed[3] &= ~termios.ECHO
+            termios.tcsetattr(number, termios.TCSANOW, changed)
+        try:
+            yield
+        finally:
+            self.restore()
+
+    def restore(self) -> None:
+        """Show again what is typed."""
+        if self._echoing is not None:
+            import termios
+
+            with contextlib.suppress(OSError, termios.error):
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, self._echoing)
+            self._echoing = None
 
     def _block(self, text: str) -> str:
         while not text.rstrip().endswith(_BLOCK):

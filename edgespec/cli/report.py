@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from edgespec import Model
@@ -60,7 +61,7 @@ def block(model: Model, seed: int) -> str:
     stats, info, status = model.stats, model.info, model.status
     threads = info.settings.get("n_threads")
     rows = {
-        "model": f"{info.name}, {info.quantization}, seed {seed}",
+        "model": f"{Path(info.path).name}, {info.quantization}, seed {seed}",
         "device": f"{info.backend} on {info.device}, {_count(int(threads or 0), 'thread')}",
         "tokens": f"{stats.tokens} emitted, {stats.prompt_tokens} in the prompt"
         f" ({stats.cached_tokens} of them cached)",
@@ -75,7 +76,7 @@ def block(model: Model, seed: int) -> str:
         f" proposer {status.proposer}, depth {status.depth}, verify {model.verify}",
     }
     if model.draft_info is not None:
-        rows["draft model"] = f"{model.draft_info.name}, {model.draft_info.quantization}"
+        rows["draft model"] = f"{Path(model.draft_info.path).name}, {model.draft_info.quantization}"
     return "\n".join(f"{label:<{_INDENT}}{text}" for label, text in rows.items())
 
 

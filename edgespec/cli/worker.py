@@ -28,10 +28,11 @@ class Worker:
     the end of the job's patience, ends the process. `tick` is called while waiting.
     """
 
-    def __init__(self, tick: Callable[[], None] = _nothing, goodbye: Callable[[], None] = _nothing) -> None:
+    def __init__(self, tick: Callable[[], None] = _nothing) -> None:
         self._thread = ThreadPoolExecutor(1, "edgespec")
         self._tick = tick
-        self._goodbye = goodbye
+        self.goodbyes: list[Callable[[], None]] = []
+        """Called before the process is ended."""
         self.signal: int | None = None
         """What arrived during the last job."""
 
@@ -58,8 +59,7 @@ class Worker:
                     stop()
                     waited += _POLL
                     if patience is not None and waited > patience:
-                        self._goodbye()
-                        os._exit(self.exit_code)
+                        self._leave()
             return future.result()
 
     @contextmanager
@@ -77,8 +77,14 @@ class Worker:
 
     def _received(self, number: int, _: FrameType | None) -> None:
         if self.signal is not None:
-            os._exit(self.exit_code)
+            self._leave()
         self.signal = number
+
+    def _leave(self) -> None:
+        """End the process without waiting for native code."""
+        for goodbye in self.goodbyes:
+            goodbye()
+        os._exit(self.exit_code)
 
     def __enter__(self) -> Self:
         return self
