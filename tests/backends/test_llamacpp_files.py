@@ -6,7 +6,7 @@ import pytest
 
 from edgespec.backends.base import LoadOptions
 from edgespec.backends.llamacpp import load
-from edgespec.errors import Cancelled, ModelFileError, UnsupportedModelError
+from edgespec.errors import Cancelled, ModelFileError, UnsupportedModelError, UsageError
 
 pytestmark = pytest.mark.model
 
@@ -150,3 +150,16 @@ def test_every_piece_is_readable(model):
     vocabulary = model.vocabulary
     assert max(len(vocabulary.piece(token)) for token in range(vocabulary.n_vocab)) > 16
     assert all(vocabulary.text(token) for token in range(vocabulary.n_vocab))
+
+
+def test_settings_that_cannot_be_meant(smollm2_path):
+    with pytest.raises(UsageError):
+        load(smollm2_path, LoadOptions(n_ctx=0))
+    with pytest.raises(UsageError):
+        load(smollm2_path, LoadOptions(n_ctx=128, type_v="q8_0", flash_attn=False))
+
+
+def test_context_longer_than_trained_is_noticed(smollm2_path):
+    notices = []
+    load(smollm2_path, LoadOptions(n_ctx=8200, n_threads=1, notify=notices.append)).backend.close()
+    assert any("8192" in notice for notice in notices)

@@ -138,12 +138,23 @@ def _open(native: Any, model: Any, path: Path, options: LoadOptions, repack: boo
     type_k, type_v = _cache_types(options, flash and not gpus)
     if not flash and type_v not in ("f16", "f32", "bf16"):
         raise UsageError(f"a cache of values in {type_v} needs flash attention")
+    if (
+        min(
+            options.n_batch, options.n_ubatch, options.max_rows, 1 if options.n_ctx is None else options.n_ctx
+        )
+        < 1
+    ):
+        raise UsageError("context, batch sizes and rows must be positive")
     n_ctx_train = native.llama_model_n_ctx_train(model)
     n_ctx = options.n_ctx or min(n_ctx_train or DEFAULT_CONTEXT, DEFAULT_CONTEXT)
+    if options.notify and n_ctx_train and n_ctx > n_ctx_train:
+        options.notify(
+            f"a context of {n_ctx} tokens is more than the {n_ctx_train} this model was trained on"
+        )
     recurrent = bool(native.llama_model_is_recurrent(model) or native.llama_model_is_hybrid(model))
-    n_batch = max(min(options.n_batch, n_ctx), 1)
-    n_ubatch = max(min(options.n_ubatch, n_batch), 1)
-    max_rows = max(min(options.max_rows, n_batch, n_ubatch), 1)
+    n_batch = min(options.n_batch, n_ctx)
+    n_ubatch = min(options.n_ubatch, n_batch)
+    max_rows = min(options.max_rows, n_ubatch)
     n_threads = options.n_threads or usable_cores()
     n_threads_batch = options.n_threads_batch or options.n_threads or usable_cores()
 
