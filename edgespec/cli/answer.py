@@ -13,13 +13,13 @@ import edgespec
 from edgespec import Chat, Model, SamplingSettings, Settings, StepEvent
 from edgespec.cli import report
 from edgespec.cli.console import Console
-from edgespec.cli.failure import explain
-from edgespec.cli.printers import JsonPrinter, OutputError, Printer, TextPrinter
+from edgespec.cli.failure import OutputError, explain
+from edgespec.cli.printers import JsonPrinter, Printer, TextPrinter
 from edgespec.cli.trace import Trace
 from edgespec.cli.worker import Worker
 from edgespec.errors import EdgespecError, UsageError
 
-LOAD_PATIENCE = 0.3
+LOAD_PATIENCE = 0.45
 ANSWER_PATIENCE = 2.0
 """Seconds that interrupted work may take to end by itself."""
 
@@ -70,7 +70,7 @@ def answer(job: Job) -> int:
     printer: TextPrinter | JsonPrinter = JsonPrinter() if job.options["as_json"] else TextPrinter()
     try:
         return _answer(job, printer)
-    except (BrokenPipeError, OutputError):
+    except OutputError:
         raise
     except Exception as error:
         if isinstance(printer, JsonPrinter):

@@ -8,6 +8,16 @@ from edgespec.cli.terminal import one_line
 from edgespec.errors import EdgespecError
 
 
+class OutputError(EdgespecError):
+    """stdout takes nothing more."""
+
+
+class NobodyReadsError(OutputError):
+    """The reader of the pipe has gone, which is its right: ends in silence, as by SIGPIPE."""
+
+    exit_code = 141
+
+
 def explain(error: Exception) -> tuple[str, int]:
     """One line for the user, and the exit code."""
     if isinstance(error, click.UsageError):

@@ -11,11 +11,8 @@ from dataclasses import dataclass
 import click
 
 from edgespec import __version__
-from edgespec.cli.failure import explain
+from edgespec.cli.failure import NobodyReadsError, explain
 from edgespec.cli.terminal import fill_closed_descriptors, silence, write_error
-
-SIGPIPE_EXIT = 141
-"""What a shell reports for a program that wrote to a closed pipe."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +74,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = cli.main(argv, prog_name="edgespec", standalone_mode=False, obj=report)
         if sys.stdout is not None:
             sys.stdout.flush()
-    except BrokenPipeError:
-        code = SIGPIPE_EXIT
+    except NobodyReadsError as error:
+        code = error.exit_code
     except (KeyboardInterrupt, click.Abort):
         code = 130
     except Exception as error:

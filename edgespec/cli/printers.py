@@ -6,13 +6,9 @@ import json
 import sys
 from typing import Any, Protocol, TextIO
 
+from edgespec.cli.failure import NobodyReadsError, OutputError
 from edgespec.cli.terminal import has_colour, is_terminal, make_lenient, printable
-from edgespec.errors import EdgespecError
 from edgespec.types import StepEvent
-
-
-class OutputError(EdgespecError):
-    """stdout takes nothing more."""
 
 
 class Printer(Protocol):
@@ -24,7 +20,7 @@ class Printer(Protocol):
 
 
 class _Stdout:
-    """Flushes what it writes. Raises OutputError, or BrokenPipeError when nobody reads."""
+    """Flushes what it writes. Raises OutputError."""
 
     def __init__(self) -> None:
         if sys.stdout is None:
@@ -36,8 +32,8 @@ class _Stdout:
         try:
             self.stream.write(text)
             self.stream.flush()
-        except BrokenPipeError:
-            raise
+        except BrokenPipeError as error:
+            raise NobodyReadsError("nobody reads the answer") from error
         except OSError as error:
             raise OutputError(f"cannot write the answer: {error.strerror or error}") from error
 

@@ -1,0 +1,54 @@
+"""Signals: half a second to stop, nothing of the answer lost."""
+
+import json
+import signal
+import time
+
+import pytest
+from cli.conftest import PLAIN
+
+pytestmark = pytest.mark.model
+SOON = 0.5
+SLACK = 0.5
+"""For the end of the process on a busy machine."""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_a_pipe_keeps_the_text_so_far(start, smollm2_path, number, code):
+    process = start("run", str(smollm2_path), *PLAIN, "--raw", "-p", "1, 2, 3, 4,", "--json")
+    first = process.stdout.readline()
+    sent = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    took = time.monotonic() - sent
+    assert process.returncode == code
+    assert took < SOON + SLACK
+    *tokens, summary = [json.loads(line) for line in (first + out).splitlines()]
+    assert summary["finish"] == "cancelled"
+    assert summary["tokens"] == len(tokens)
+    assert b"Traceback" not in err
+
+
+def test_a_signal_while_a_long_prompt_is_read(start, smollm2_path):
+    process = start("run", str(smollm2_path), *PLAIN, "-c", "8192", "-p", "word " * 7000)
+    time.sleep(3)
+    assert process.poll() is None
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert time.monotonic() - sent < SOON + SLACK
+    assert process.returncode == 130
+    assert out == b""
+    assert b"Traceback" not in err
+
+
+def test_a_signal_while_loading(start, smollm2_path):
+    process = start("run", str(smollm2_path), "-t", "1", "-p", "x")
+    time.sleep(0.5)
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert time.monotonic() - sent < 2
+    assert process.returncode == 130
+    assert out == b""
+    assert b"Traceback" not in err

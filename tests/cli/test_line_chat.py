@@ -1,0 +1,186 @@
+"""The chat in lines, in a real pseudo terminal."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import time
+
+import pytest
+from cli.conftest import PLAIN, command
+
+pytestmark = [pytest.mark.model, pytest.mark.terminal]
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+_PROMPT = "> "
+_SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
+
+
+class Terminal:
+    """The command in a pseudo terminal, and what it has shown since the last `expect`."""
+
+    def __init__(self, arguments, env) -> None:
+        parent, child = pty.openpty()
+        self.process = subprocess.Popen(
+            command(arguments),
+            stdin=child,
+            stdout=child,
+            stderr=child,
+            env=env | {"TERM": "xterm"},
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(child)
+        self._fd = parent
+        self.raw = b""
+        self._seen = 0
+
+    def type(self, data: bytes | str) -> None:
+        os.write(self._fd, data if isinstance(data, bytes) else data.encode())
+
+    def expect(self, text: str, seconds: float = 20.0) -> str:
+        """Read until `text` is shown; what came up to and with it."""
+        end = time.monotonic() + seconds
+        while True:
+            shown = _SEQUENCES.sub("", self.raw.decode("utf-8", "ignore"))
+            at = shown.find(text, self._seen)
+            if at >= 0:
+                piece = shown[self._seen : at + len(text)]
+                self._seen = at + len(text)
+                return piece
+            ready, _, _ = select.select([self._fd], [], [], max(0.0, end - time.monotonic()))
+            if not ready:
+                raise AssertionError(f"{text!r} did not come; instead {shown[self._seen :]!r}")
+            try:
+                self.raw += os.read(self._fd, 65536)
+            except OSError:
+                raise AssertionError(f"ended before {text!r}; instead {shown[self._seen :]!r}") from None
+
+    def wait(self) -> int:
+        """The exit code; reads what is left."""
+        end = time.monotonic() + 20
+        while self.process.poll() is None and time.monotonic() < end:
+            if select.select([self._fd], [], [], 0.05)[0]:
+                try:
+                    self.raw += os.read(self._fd, 65536)
+                except OSError:
+                    break
+        return self.process.wait(20)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self._fd)
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+@pytest.fixture
+def terminal(environment, smollm2_path):
+    opened = []
+
+    def open_one(*arguments: str) -> Terminal:
+        one = Terminal(["run", str(smollm2_path), *PLAIN, *arguments], environment)
+        opened.append(one)
+        one.expect(_PROMPT)
+        return one
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+def test_ask_stop_ask_again_and_leave(terminal):
+    chat = terminal()
+    chat.type("Count from one to five hundred in words.\r")
+    chat.expect("one", 30)
+    stopped = time.monotonic()
+    chat.type(CTRL_C)
+    chat.expect("[stopped]")
+    assert time.monotonic() - stopped < 1.0
+    assert "tok" in chat.expect(_PROMPT)
+    chat.type("/system Answer in one word.\r")
+    chat.expect("set")
+    chat.expect(_PROMPT)
+    chat.type("What is the capital of France?\r")
+    chat.expect("Paris")
+    chat.expect("tok/s")
+    chat.expect(_PROMPT)
+    chat.type("half a line")
+    chat.expect("half a line")
+    chat.type(CTRL_C)
+    chat.expect("Ctrl-D or /quit")
+    chat.expect(_PROMPT)
+    chat.type("\x1b[A")
+    chat.expect("half a line")
+    chat.type("\x15")
+    chat.type(CTRL_D)
+    assert chat.wait() == 0
+
+
+def test_a_paste_of_lines_is_one_message(terminal, tmp_path):
+    chat = terminal("-n", "3")
+    saved = tmp_path / "talk.json"
+    chat.type("\x1b[200~first line\rsecond line\rthird [/] line\x1b[201~")
+    chat.expect("third [/] line")
+    time.sleep(0.3)
+    chat.type("\r")
+    chat.expect("token")
+    chat.expect(_PROMPT)
+    chat.type("one \\\rtwo\r")
+    chat.expect("token")
+    chat.expect(_PROMPT)
+    chat.type('"""\ra\r\rb"""\r')
+    chat.expect("token")
+    chat.expect(_PROMPT)
+    chat.type(f"/save {saved}\r")
+    chat.expect("saved")
+    import json
+
+    users = [turn["content"] for turn in json.loads(saved.read_text("utf-8")) if turn["role"] == "user"]
+    assert users == ["first line\nsecond line\nthird [/] line", "one \ntwo", "a\n\nb"]
+    chat.type("/save " + str(saved.parent) + "\r")
+    chat.expect("edgespec: ")
+    chat.expect(_PROMPT)
+    chat.type("/nonsense\r")
+    chat.expect("unknown command")
+    chat.type("/stats\r")
+    chat.expect("mean acceptance length")
+    chat.type("/clear\r")
+    chat.expect("forgotten")
+    chat.type("/regen\r")
+    chat.expect("no message to answer")
+    chat.type("/quit\r")
+    assert chat.wait() == 0
+
+
+def test_a_message_that_does_not_fit_is_told_and_the_chat_goes_on(terminal, tmp_path):
+    chat = terminal("-c", "256", "-n", "3")
+    long = tmp_path / "long.txt"
+    long.write_text("word " * 600, "utf-8")
+    chat.type(f"/read {long}\r")
+    chat.expect("goes with your next message")
+    chat.type("Summarise this.\r")
+    chat.expect("edgespec: the prompt has")
+    chat.expect(_PROMPT)
+    chat.type("/clear\r")
+    chat.expect("forgotten")
+    chat.type("Hi\r")
+    chat.expect("tokens")
+    os.kill(chat.process.pid, signal.SIGTERM)
+    assert chat.wait() == 143
+
+
+def test_a_terminal_gets_no_control_characters():
+    from edgespec.cli.terminal import printable
+
+    assert printable("a\x1b]52;c;QUJD\x07b\n\tc\x9b2Jd\re") == "a]52;c;QUJDb\n\tc2Jde"
