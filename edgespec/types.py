@@ -34,20 +34,26 @@ class Distribution:
     probs: NDArray[np.float64]
 
 
+Evidence = tuple[float, ...]
+"""What a proposer knew when it drafted a token. Copying: (match length, share of the continuations seen,
+times seen). Draft model: (its top probability,)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """One guess: a topologically ordered tree, `parents[i] < i`, -1 is the pending token.
 
     `q[i]` is the distribution that token i was sampled from; `q=None` is a point mass.
-    `survival[i]`: estimated probability that position i is reached and accepted.
-    `sources[i]`: who proposed token i.
+    `evidence[i]`: why token i was drafted. `sources[i]`: who proposed it.
+    `survival[i]`: estimated probability that it is reached and accepted, filled in by the policy.
     """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
-    survival: tuple[float, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     sources: tuple[Source, ...] = ()
     q: tuple[Distribution, ...] | None = None
+    survival: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -61,7 +67,9 @@ class Draft:
         if n >= len(self.tokens):
             return self
         q = None if self.q is None else self.q[:n]
-        return Draft(self.tokens[:n], self.parents[:n], self.survival[:n], self.sources[:n], q)
+        return Draft(
+            self.tokens[:n], self.parents[:n], self.evidence[:n], self.sources[:n], q, self.survival[:n]
+        )
 
 
 NO_DRAFT = Draft()
@@ -70,7 +78,7 @@ NO_DRAFT = Draft()
 def chain(
     tokens: Tokens,
     source: Source,
-    survival: Sequence[float],
+    evidence: Sequence[Evidence],
     q: Sequence[Distribution] | None = None,
 ) -> Draft:
     """A draft without branches."""
@@ -78,7 +86,7 @@ def chain(
     return Draft(
         tuple(tokens),
         tuple(range(-1, n - 1)),
-        tuple(survival),
+        tuple(evidence),
         (source,) * n,
         None if q is None else tuple(q),
     )
@@ -92,7 +100,7 @@ class Verdict:
     next_token: int
 
 
-def always_worth(drafted: int, survival: float) -> bool:
+def always_worth(evidence: Sequence[Evidence]) -> bool:
     return True
 
 
@@ -101,14 +109,14 @@ class Plan:
     """What one round may do. No proposers is plain decoding.
 
     `max_draft`: most tokens in a draft. `row_counts`: the row counts n + 1 that a pass may have,
-    ascending; None allows all. `worth(drafted, survival)`: is one more token worth drafting, when
-    `drafted` tokens stand and the next would survive with that probability?
+    ascending; None allows all. `worth(evidence)`: is one more token worth drafting, after tokens with
+    this evidence?
     """
 
     proposers: tuple[Source, ...] = ()
     max_draft: int = 0
     row_counts: tuple[int, ...] | None = None
-    worth: Callable[[int, float], bool] = always_worth
+    worth: Callable[[Sequence[Evidence]], bool] = always_worth
 
     def fit(self, n: int) -> int:
         """The most drafted tokens, at most n, whose row count n + 1 is allowed."""
@@ -116,6 +124,17 @@ class Plan:
         if self.row_counts is None:
             return max(n, 0)
         return max((rows - 1 for rows in self.row_counts if rows <= n + 1), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A draft as it was proposed, uncut. The target's own tokens told `known` of its leading tokens
+    right or wrong, and `matched` of these right: what would have been, verified or not.
+    """
+
+    draft: Draft
+    matched: int
+    known: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +148,7 @@ class Outcome:
     t_propose: float
     t_verify: float
     t_other: float
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

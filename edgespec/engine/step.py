@@ -11,7 +11,7 @@ from edgespec.control.base import Policy
 from edgespec.errors import BackendError, EdgespecError, RollbackError
 from edgespec.proposers.base import Proposer
 from edgespec.sampling import Sampler
-from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Outcome, Plan, Source, Verdict
+from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Offer, Outcome, Plan, Source, Verdict
 from edgespec.verify import verify_coupled, verify_rejection
 
 VerifyMode = Literal["coupled", "rejection"]
@@ -51,12 +51,13 @@ class Decoder:
         sampled token being pending again. Raises what the backend raises; nothing is lost then.
         """
         started = self.clock()
-        draft = self._propose(history, self.policy.plan(limit))
+        draft, offered = self._propose(history, self.policy.plan(limit))
         proposed = self.clock()
         rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
         computed = self.clock()
         verdict = judge(draft, rows, history)
-        sampled, emitted = take(_run(draft, verdict))
+        run = _run(draft, verdict)
+        sampled, emitted = take(run)
         kept = verdict.path[: sampled - 1]
         context = self.backend.length
         try:
@@ -73,11 +74,14 @@ class Decoder:
             t_propose=proposed - started,
             t_verify=computed - proposed,
             t_other=self.clock() - computed,
+            offers=tuple(_offer(uncut, run) for uncut in offered),
         )
         self.policy.observe(outcome)
         return outcome
 
-    def _propose(self, history: Sequence[int], plan: Plan) -> Draft:
+    def _propose(self, history: Sequence[int], plan: Plan) -> tuple[Draft, list[Draft]]:
+        """The draft to verify, and all that was drafted on the way to it."""
+        offered: list[Draft] = []
         for name in plan.proposers:
             if name not in self.proposers:
                 continue
@@ -85,10 +89,12 @@ class Decoder:
                 draft = self.proposers[name].propose(history, plan)
             except BackendError as error:
                 raise ProposerError(name, str(error)) from error
+            if draft.tokens and draft.is_chain:
+                offered.append(draft)
             draft = self.policy.trim(draft)
             if draft.tokens and (draft.is_chain or self.backend.capabilities.tree):
-                return draft
-        return NO_DRAFT
+                return draft, offered
+        return NO_DRAFT, offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,12 @@ def _run(draft: Draft, verdict: Verdict) -> Run:
     run: Run = [(draft.tokens[i], draft.sources[i]) for i in verdict.path]
     run.append((verdict.next_token, "target"))
     return run
+
+
+def _offer(draft: Draft, run: Run) -> Offer:
+    known = min(len(draft), len(run))
+    hits = (i for i in range(known) if draft.tokens[i] != run[i][0])
+    return Offer(draft, next(hits, known), known)
 
 
 def _until(draft: Draft, path: Sequence[int]) -> Draft:

@@ -13,6 +13,7 @@ from edgespec.types import (
     NO_DRAFT,
     Distribution,
     Draft,
+    Evidence,
     FloatArray,
     Plan,
     SamplingSettings,
@@ -49,32 +50,29 @@ class ModelProposer:
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         room = self._backend.n_ctx - len(history)
-        if room < 1 or plan.max_draft < 1 or not plan.worth(0, 1.0):
+        if room < 1 or plan.max_draft < 1 or not plan.worth(()):
             self._say_full(room)
             return NO_DRAFT
         row = self._catch_up(history)
         path: list[int] = []
         qs: list[Distribution] = []
-        survival: list[float] = []
-        reach = 1.0
+        evidence: list[Evidence] = []
         while True:
             token, q = self._pick(row, history, path)
-            reach *= confidence(row)
             path.append(token)
-            survival.append(reach)
+            evidence.append((confidence(row),))
             if q is not None:
                 qs.append(q)
             drafted = len(path)
-            if drafted >= min(plan.max_draft, room) or not self._goes_on(drafted, reach, plan):
+            if drafted >= min(plan.max_draft, room) or not self._goes_on(evidence, plan):
                 break
             row = self._forward([token])
-        return chain(path, self.name, survival, qs if self._samples else None)
+        return chain(path, self.name, evidence, qs if self._samples else None)
 
-    def _goes_on(self, drafted: int, reach: float, plan: Plan) -> bool:
+    def _goes_on(self, evidence: list[Evidence], plan: Plan) -> bool:
         """To drop a sampled token for what came after it would bias the text: stop only where all stand."""
-        if self._samples and plan.fit(drafted) != drafted:
-            return True
-        return plan.worth(drafted, reach)
+        drafted = len(evidence)
+        return (self._samples and plan.fit(drafted) != drafted) or plan.worth(evidence)
 
     def _pick(self, row: FloatArray, history: Tokens, path: list[int]) -> tuple[int, Distribution | None]:
         if not self._samples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from edgespec.proposers.prior import copy_chance
 from edgespec.types import NO_DRAFT, Draft, Plan, Source, Tokens, Verdict, chain
 
 
@@ -44,13 +43,9 @@ class NgramProposer:
         """Copy from position `at`; past the end the draft copies itself, as a loop does."""
         tokens, n = self._tokens, len(self._tokens)
         out: list[int] = []
-        survival: list[float] = []
-        reach = 1.0
         for i in range(most):
             out.append(tokens[at + i] if at + i < n else out[at + i - n])
-            reach *= copy_chance(length + i)
-            survival.append(reach)
-        return chain(out, self.name, survival)
+        return chain(out, self.name, [(float(length + i), 1.0, 1.0) for i in range(most)])
 
     def observe(self, verdict: Verdict) -> None:
         pass

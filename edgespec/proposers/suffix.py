@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from edgespec.proposers.automaton import SuffixAutomaton
-from edgespec.proposers.prior import copy_chance
-from edgespec.types import NO_DRAFT, Draft, Plan, Source, Tokens, Verdict, chain
+from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, Tokens, Verdict, chain
 
 
 class SuffixProposer:
@@ -12,7 +11,7 @@ class SuffixProposer:
 
     name: Source = "suffix"
 
-    def __init__(self, shortest: int = 2) -> None:
+    def __init__(self, shortest: int = 1) -> None:
         self._shortest = shortest
         self._tokens: list[int] = []
         self._automaton = SuffixAutomaton()
@@ -34,29 +33,29 @@ class SuffixProposer:
         state = a.link[a.last]
         length = a.longest[state] if state > 0 else 0
         out: list[int] = []
-        survival: list[float] = []
-        reach = 1.0
+        evidence: list[Evidence] = []
         while length >= self._shortest and len(out) < plan.max_draft:
             while state > 0 and not a.next[state]:
                 state = a.link[state]
                 length = min(length, a.longest[state])
             if state <= 0:
                 break
-            token, share = self._best(state)
-            reach *= copy_chance(length) * share
+            token, share, times = self._best(state)
             out.append(token)
-            survival.append(reach)
+            evidence.append((float(length), share, times))
             state = a.next[state][token]
             length += 1
-        return chain(out, self.name, survival) if out else NO_DRAFT
+        return chain(out, self.name, evidence) if out else NO_DRAFT
 
-    def _best(self, state: int) -> tuple[int, float]:
-        """The most frequent continuation, the most recent among equals, and its share of all."""
+    def _best(self, state: int) -> tuple[int, float, float]:
+        """The most frequent continuation, the most recent among equals, its share of all, its count."""
         nexts, count = self._automaton.next[state], self._automaton.count
         if len(nexts) == 1:
-            return next(iter(nexts)), 1.0
+            ((token, after),) = nexts.items()
+            return token, 1.0, float(count[after])
         token = max(nexts, key=lambda t: (count[nexts[t]], nexts[t]))
-        return token, count[nexts[token]] / sum(count[s] for s in nexts.values())
+        times = float(count[nexts[token]])
+        return token, min(times / sum(count[s] for s in nexts.values()), 0.999), times
 
     def observe(self, verdict: Verdict) -> None:
         pass

@@ -1,0 +1,84 @@
+"""What a round costs: V(n) of the target, D of each proposer, overhead. Seconds, on this device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgespec.types import Source
+
+MOST_ROWS = 65
+_LEARN = 0.2
+_DRIFT = 0.1
+_OUTLIER = 2.0
+
+
+class CostModel:
+    """V(n) in seconds: linear between measured row counts, times a factor that follows the present.
+
+    The factor takes what all passes have in common, a longer context or a busy machine; the table what
+    is special to a row count. Observations further than a factor of 2 from the estimate count as that.
+    """
+
+    def __init__(self, verify: Mapping[int, float], draft: Mapping[Source, float] | None = None) -> None:
+        """`verify`: measured seconds by row count, at least for 1. `draft`: seconds a drafted token."""
+        self._measured = {n: s for n, s in verify.items() if s > 0}
+        if 1 not in self._measured:
+            raise ValueError("the cost of one row must be known")
+        self.draft: dict[Source, float] = dict(draft or {})
+        self.factor = 1.0
+        self.overhead = 0.0
+        self._relative: NDArray[np.float64] | None = None
+
+    @property
+    def plain(self) -> float:
+        """Seconds for one plain token now."""
+        return self._measured[1] * self.factor
+
+    def verify(self, n: int) -> float:
+        """Seconds for a pass of n rows now."""
+        return float(self.relative[n]) * self.plain
+
+    @property
+    def relative(self) -> NDArray[np.float64]:
+        """V(n) / V(1) for n = 0 ... 65, never falling with n."""
+        if self._relative is None:
+            ns = sorted(self._measured)
+            ms = [self._measured[n] for n in ns]
+            if len(ns) == 1:
+                ns, ms = [1, 2], [ms[0], 2 * ms[0]]
+            table = np.interp(np.arange(MOST_ROWS + 1), ns, ms)
+            if ns[-1] < MOST_ROWS:
+                table[ns[-1] :] = ms[-1] * np.arange(ns[-1], MOST_ROWS + 1) / ns[-1]
+            self._relative = table / self._measured[1]
+        return self._relative
+
+    def observe_verify(self, n: int, seconds: float) -> float:
+        """Learn from a pass of n rows; returns the seconds that count, outliers cut."""
+        if seconds <= 0 or n > MOST_ROWS:
+            return max(seconds, 0.0)
+        expected = self.verify(n)
+        counted = min(max(seconds, expected / _OUTLIER), expected * _OUTLIER)
+        ratio = counted / expected
+        self.factor *= ratio**_DRIFT
+        if n > 1 and abs(ratio - 1.0) > 1e-9:
+            known = float(self.relative[n]) * self._measured[1]
+            self._measured[n] = known * ratio**_LEARN
+            self._relative = None
+        return counted
+
+    def observe_draft(self, source: Source, tokens: int, seconds: float) -> None:
+        """Learn from a proposer that took this long for so many tokens."""
+        if tokens < 1 or seconds < 0:
+            return
+        each = seconds / tokens
+        known = self.draft.get(source)
+        self.draft[source] = each if known is None else known + _LEARN * (min(each, 3 * known + 1e-4) - known)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "verify": {str(n): s * self.factor for n, s in sorted(self._measured.items())},
+            "draft": dict(self.draft),
+        }

@@ -1,0 +1,38 @@
+"""Always the same sources and depth: for measurements and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from edgespec.types import Draft, Outcome, Plan, Source, Status
+
+
+class FixedPolicy:
+    """`depth` drafted tokens a round, or what the row counts allow below it."""
+
+    def __init__(
+        self, sources: Sequence[Source], depth: int, *, row_counts: Sequence[int] | None = None
+    ) -> None:
+        self._sources = tuple(sources)
+        self._depth = depth
+        self._row_counts = None if row_counts is None else tuple(sorted(row_counts))
+        self._plan = Plan()
+
+    def begin(self) -> None:
+        pass
+
+    def plan(self, limit: int) -> Plan:
+        loose = Plan(self._sources, min(self._depth, limit), self._row_counts)
+        self._plan = Plan(self._sources, loose.fit(loose.max_draft), self._row_counts)
+        return self._plan if self._plan.max_draft else Plan()
+
+    def trim(self, draft: Draft) -> Draft:
+        return draft.first(self._plan.fit(len(draft)))
+
+    def observe(self, outcome: Outcome) -> None:
+        pass
+
+    @property
+    def status(self) -> Status:
+        on = bool(self._sources) and self._depth > 0
+        return Status(on, "+".join(self._sources) or "none", self._depth, "fixed")

@@ -1,0 +1,82 @@
+"""Never slower by construction: what speculation has saved, and what it may therefore risk."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+FLOOR = 0.97
+_SHARE = 1.0 / 0.972 - 1.0
+_LIKELY_TOKENS = 16
+_SHORTFALL = 0.012
+_LARGEST_DEBT = 1.0
+
+
+class Ledger:
+    """All in units of one plain token's time.
+
+    `saved` is emitted tokens minus time spent, over the answer so far. A round may take what is saved
+    plus a share of just under 3% of what plain would have taken, for at least 16 tokens, since shorter
+    answers are rare. It may go beyond only by a hair's breadth in expectation: the expected shortfall
+    stays under 0.012 tokens, and the worst case under one token.
+    """
+
+    def __init__(self) -> None:
+        self.saved = 0.0
+        self.emitted = 0
+
+    def add(self, emitted: int, cost: float) -> None:
+        self.emitted += emitted
+        self.saved += emitted - cost
+
+    @property
+    def budget(self) -> float:
+        """Tokens' worth of time that may be lost now without falling under the floor."""
+        return self.saved + _SHARE * max(self.emitted + 1, _LIKELY_TOKENS)
+
+    def allows(self, cost: NDArray[np.float64], bets: Bets) -> NDArray[np.bool_]:
+        """Which drafts of n = 1, 2, ... tokens may be tried. `cost`: of the whole round, `[n]`."""
+        worst = cost - 1.0 - self.budget
+        return (worst <= 0.0) | ((worst <= _LARGEST_DEBT) & (bets.shortfall(worst) <= _SHORTFALL))
+
+
+class Bets:
+    """The outcomes of drafts of n = 1, 2, ... tokens from the chance of each token, `[n]`."""
+
+    def __init__(self, chances: NDArray[np.float64]) -> None:
+        survival = np.cumprod(chances)
+        before = np.concatenate(([1.0], survival[:-1]))
+        ends = before - survival
+        accepted = np.arange(len(chances))
+        self.survival = survival
+        self.emitted = 1.0 + np.cumsum(survival)
+        """Expected emitted tokens, `[n]`."""
+        self._ended = np.concatenate(([0.0], np.cumsum(ends)))
+        self._weighted = np.concatenate(([0.0], np.cumsum(ends * accepted)))
+
+    def shortfall(self, needed: NDArray[np.float64]) -> NDArray[np.float64]:
+        """E[max(0, needed - accepted)] for a draft of n tokens that needs so many accepted, `[n]`."""
+        n = np.arange(1, len(needed) + 1)
+        upto = np.clip(np.ceil(needed - 1e-9), 0, n).astype(np.int64)
+        short = needed * self._ended[upto] - self._weighted[upto]
+        beyond: NDArray[np.float64] = np.maximum(needed - n, 0.0) * self.survival
+        return np.maximum(short + beyond, 0.0)
+
+
+def price_of_risk(cost: NDArray[np.float64], chance: float = 0.9) -> float:
+    """Gain per expected loss of the best bet on this cost curve with a steady chance.
+
+    What a scarce budget could earn elsewhere, and so what a bet must pay for using it. `cost`: V(n+1) /
+    V(1) for n = 1, 2, ...
+    """
+    bets = Bets(np.full(len(cost), chance))
+    gain = bets.emitted - cost
+    loss = np.maximum(bets.shortfall(cost - 1.0), 1e-3)
+    return max(0.0, float((gain / loss).max()))
+
+
+def urgency(budget: float) -> float:
+    """How much of the price applies: all of it on an empty budget, none on a full one."""
+    return math.exp(-max(budget, 0.0) / 0.6)
