@@ -6,6 +6,9 @@ from edgespec.proposers.automaton import SuffixAutomaton
 from edgespec.proposers.prior import copy_chance
 from edgespec.types import NO_DRAFT, Draft, Plan, Source, Tokens, Verdict, chain
 
+_SUMMED = 16
+"""Continuations that are added up; of more, the state's own count is near enough."""
+
 
 class SuffixProposer:
     """Matches of any length over prompt and output; the draft grows with the match."""
@@ -51,12 +54,12 @@ class SuffixProposer:
         return chain(out, self.name, survival) if out else NO_DRAFT
 
     def _best(self, state: int) -> tuple[int, float]:
-        """The most frequent continuation, the most recent among equals, and its share of all."""
-        nexts, count = self._automaton.next[state], self._automaton.count
-        if len(nexts) == 1:
-            return next(iter(nexts)), 1.0
-        token = max(nexts, key=lambda t: (count[nexts[t]], nexts[t]))
-        return token, count[nexts[token]] / sum(count[s] for s in nexts.values())
+        """The most frequent continuation, the latest among equals, and its share of all."""
+        a = self._automaton
+        nexts, count, token = a.next[state], a.count, a.best[state]
+        few = len(nexts) <= _SUMMED
+        total = sum(count[s] for s in nexts.values()) if few else count[state]
+        return token, min(1.0, count[nexts[token]] / total)
 
     def observe(self, verdict: Verdict) -> None:
         pass
