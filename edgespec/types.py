@@ -36,7 +36,9 @@ class Distribution:
 
 Evidence = tuple[float, ...]
 """What a proposer knew when it drafted a token. Copying: (match length, share of the continuations seen,
-times seen). Draft model: (its top probability,)."""
+times seen). Draft model: (its top probability, 1 if copying drafts the same token, -1 another, 0 none)."""
+
+Choice = Literal["draft", "copy", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ NO_DRAFT = Draft()
 
 def chain(
     tokens: Tokens,
-    source: Source,
+    source: Source | Sequence[Source],
     evidence: Sequence[Evidence],
     q: Sequence[Distribution] | None = None,
 ) -> Draft:
@@ -87,7 +89,7 @@ def chain(
         tuple(tokens),
         tuple(range(-1, n - 1)),
         tuple(evidence),
-        (source,) * n,
+        (source,) * n if isinstance(source, str) else tuple(source),
         None if q is None else tuple(q),
     )
 
@@ -100,8 +102,8 @@ class Verdict:
     next_token: int
 
 
-def always_worth(evidence: Sequence[Evidence]) -> bool:
-    return True
+def always_draft(drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
+    return "draft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,14 @@ class Plan:
     """What one round may do. No proposers is plain decoding.
 
     `max_draft`: most tokens in a draft. `row_counts`: the row counts n + 1 that a pass may have,
-    ascending; None allows all. `worth(evidence)`: is one more token worth drafting, after tokens with
-    this evidence?
+    ascending; None allows all. `choose(drafted, copied)` asks how a model's draft goes on after tokens
+    with the evidence `drafted`, where `copied` could follow for nothing.
     """
 
     proposers: tuple[Source, ...] = ()
     max_draft: int = 0
     row_counts: tuple[int, ...] | None = None
-    worth: Callable[[Sequence[Evidence]], bool] = always_worth
+    choose: Callable[[Sequence[Evidence], Sequence[Evidence]], Choice] = always_draft
 
     def fit(self, n: int) -> int:
         """The most drafted tokens, at most n, whose row count n + 1 is allowed."""

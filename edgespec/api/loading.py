@@ -62,9 +62,10 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     s = _changed(settings or Settings(), changes)
     sources = _sources(s.spec, s.draft)
     path = _resolve(model, s)
+    draft_path = _resolve_draft(s) if "draft" in sources else None
     loaded = _load(path, s.options, s, "loading")
     try:
-        return _assemble(loaded, path, sources, s)
+        return _assemble(loaded, path, draft_path, sources, s)
     except BaseException:
         loaded.backend.close()
         raise
@@ -112,21 +113,20 @@ def _load(path: Path, options: LoadOptions, s: Settings, label: str) -> LoadedMo
     return llamacpp.load(path, replace(options, notify=s.notify, progress=progress))
 
 
-def _assemble(target: LoadedModel, path: Path, sources: tuple[Source, ...], s: Settings) -> Model:
+def _assemble(
+    target: LoadedModel, path: Path, draft_path: Path | None, sources: tuple[Source, ...], s: Settings
+) -> Model:
     proposers: dict[Source, Proposer] = {}
     if "suffix" in sources:
         proposers["suffix"] = SuffixProposer()
     if "ngram" in sources:
         proposers["ngram"] = NgramProposer()
     draft = None
-    if "draft" in sources and s.draft is not None:
-        draft, shared = _load_draft(target, path, s)
+    if draft_path is not None:
+        draft, shared = _load_draft(target, path, draft_path, s)
         proposers["draft"] = ModelProposer(draft.backend, shared, s.notify)
     try:
-        stored = Measurements(fingerprint(path), target.info.settings)
-        sample = target.vocabulary.tokenize(_CALIBRATION * 4, special=False)
-        exact = measured_rows(target.backend, sample, stored, s.notify) if sources else (1,)
-        rows = choose_numerics(s.numerics, exact) if sources else RowCounts("exact", "plain decoding", exact)
+        rows = _row_counts(target, path, s) if sources else RowCounts("exact", "plain decoding", (1,))
         policy: Policy = AdaptivePolicy(sources, draft_max=s.draft_max, row_counts=rows.allowed)
         return Model(target, draft, proposers, policy, rows, s.verify, s.notify)
     except BaseException:
@@ -135,16 +135,34 @@ def _assemble(target: LoadedModel, path: Path, sources: tuple[Source, ...], s: S
         raise
 
 
-def _load_draft(target: LoadedModel, path: Path, s: Settings) -> tuple[LoadedModel, int]:
+def _row_counts(target: LoadedModel, path: Path, s: Settings) -> RowCounts:
+    """Measured once for a model and settings; not at all where every count is allowed anyway."""
+    if s.numerics == "near":
+        return choose_numerics("near", (1,))
+    stored = Measurements(fingerprint(path), target.info.settings)
+    sample = target.vocabulary.tokenize(_CALIBRATION * 4, special=False)
+    return choose_numerics(s.numerics, measured_rows(target.backend, sample, stored, s.notify))
+
+
+_UNUSABLE = (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError)
+
+
+def _resolve_draft(s: Settings) -> Path:
+    """Checked before the target loads, which may take long. Raises DraftError."""
+    try:
+        return _resolve(s.draft, s)
+    except _UNUSABLE as error:
+        raise DraftError(f"the draft model cannot be used: {error}") from error
+
+
+def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) -> tuple[LoadedModel, int]:
     """The draft model and the number of ids it shares with the target. Raises DraftError."""
     from edgespec.text.vocabulary import compare
 
-    assert s.draft is not None
     try:
-        draft_path = _resolve(s.draft, s)
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1)
         draft = _load(draft_path, options, s, "loading the draft model")
-    except (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError) as error:
+    except _UNUSABLE as error:
         raise DraftError(f"the draft model cannot be used: {error}") from error
     try:
         return draft, compare(target.vocabulary, draft.vocabulary, path.name, draft_path.name)

@@ -15,8 +15,9 @@ from edgespec.backends.base import Capabilities
 from edgespec.control import Calibration, Controller, CostModel
 from edgespec.engine.step import Decoder, Run
 from edgespec.errors import UsageError
-from edgespec.proposers import SuffixProposer
-from edgespec.types import Draft, Evidence, FloatArray, Plan, Source, Tokens, Verdict, chain
+from edgespec.proposers import Proposer, SuffixProposer
+from edgespec.proposers.guided import guided
+from edgespec.types import Draft, FloatArray, Plan, Source, Tokens, Verdict
 
 CALIBRATED_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 _MOST_ROWS = 65
@@ -158,23 +159,23 @@ class _RecordedDraft:
 
     name: Source = "draft"
 
-    def __init__(self, record: Record, curve: Curve, time: _Time) -> None:
-        self._record, self._curve, self._time = record, curve, time
+    def __init__(self, record: Record, curve: Curve, time: _Time, guide: SuffixProposer) -> None:
+        self._record, self._curve, self._time, self._guide = record, curve, time, guide
 
     def begin(self, history: Tokens) -> None:
         pass
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         r = self._record
-        at = len(history) - len(r.prompt)
-        tokens: list[int] = []
-        evidence: list[Evidence] = []
-        while len(tokens) < plan.max_draft and at < len(r.match) and plan.worth(evidence):
+        start = len(history) - len(r.prompt)
+
+        def draw(path: list[int]) -> tuple[int, float]:
             self._time.now += self._curve.draft
-            tokens.append(r.output[at] if r.match[at] else _NEVER)
-            evidence.append((r.top[at],))
-            at += 1
-        return chain(tokens, self.name, evidence)
+            at = start + len(path)
+            return (r.output[at] if r.match[at] else _NEVER), r.top[at]
+
+        most = min(plan.max_draft, len(r.match) - start)
+        return guided(draw, self._guide.match(history), plan, most)
 
     def observe(self, verdict: Verdict) -> None:
         pass
@@ -203,7 +204,11 @@ def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibratio
     uses_draft = draft and bool(record.match)
     sources: tuple[Source, ...] = ("suffix", "draft") if uses_draft else ("suffix",)
     controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration)
-    proposers = {"suffix": SuffixProposer(), "draft": _RecordedDraft(record, curve, time)}
+    suffix = SuffixProposer()
+    proposers: dict[Source, Proposer] = {
+        "suffix": suffix,
+        "draft": _RecordedDraft(record, curve, time, suffix),
+    }
     decoder = Decoder(
         _ReplayedTarget(curve, time), {source: proposers[source] for source in sources}, controller, time
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.ledger import Bets, Ledger, price_of_risk, urgency
 from edgespec.control.survival import Calibration
-from edgespec.types import NO_DRAFT, Draft, Evidence, Offer, Outcome, Plan, Source, Status
+from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Plan, Source, Status
 
 _PRICE = 0.03
 _PROBE_SHARE = 0.01
 _AHEAD = 16
+_SURE = 0.85
 _MEMORY = 0.9
 
 
@@ -64,7 +66,7 @@ class Controller:
         if self._limit < 1 or not self._sources:
             self._plan = Plan()
         else:
-            self._plan = Plan(self._sources, self._limit, self._row_counts, self._worth)
+            self._plan = Plan(self._sources, self._limit, self._row_counts, self._choose)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
@@ -72,52 +74,51 @@ class Controller:
 
         A sampled draft is not cut: what its tokens tell must not decide whether they are kept.
         """
-        n = len(draft)
-        if not n:
+        if not draft.tokens:
             return NO_DRAFT
-        source = draft.sources[0]
-        chances = self._chances(source, draft.evidence)
-        best, rate = self._best(source, chances, sunk=source == "draft")
-        if source != "draft" and "draft" in self._sources and self._model_rate() > rate:
+        chances = self._chances(draft.evidence)
+        drawn = sum(source == "draft" for source in draft.sources)
+        best, rate = self._best(chances, paid=drawn)
+        if not drawn and "draft" in self._sources and self._model_rate() > rate:
             best = 0
         if draft.q is not None:
-            best = self._plan.fit(n)
-        if not best:
-            return NO_DRAFT
-        cut = draft.first(best)
-        survival = tuple(np.cumprod(chances[:best]).tolist())
-        return Draft(cut.tokens, cut.parents, cut.evidence, cut.sources, cut.q, survival)
+            best = self._plan.fit(len(draft))
+        return replace(draft.first(best), survival=tuple(np.cumprod(chances[:best]).tolist()))
 
-    def _chances(self, source: Source, evidence: Sequence[Evidence]) -> NDArray[np.float64]:
+    def _chances(self, evidence: Sequence[Evidence]) -> NDArray[np.float64]:
         chance = self.calibration.chance
-        return np.array([chance(source, e) for e in evidence[: self._limit]])
+        return np.array([chance(e) for e in evidence[: self._limit]])
 
-    def _best(
-        self, source: Source, chances: NDArray[np.float64], *, sunk: bool = False
-    ) -> tuple[int, float]:
+    def _best(self, chances: NDArray[np.float64], *, paid: int = 0, ahead: int = 0) -> tuple[int, float]:
         """(tokens, expected rate in plain tokens) of the best draft; (0, 1.0) if none beats plain.
 
-        `sunk`: drafting all of it has been paid for.
+        `paid` tokens have been drawn from the draft model; `ahead` more would be, one for each beyond.
         """
-        cost, bets, usable = self._bets(source, chances, sunk=sunk)
+        cost, bets, usable = self._bets(chances, paid, ahead)
         if not usable.any():
             return 0, 1.0
         price = _PRICE * self._risk_price(self.cost.relative) * urgency(self._ledger.budget)
         rate = (bets.emitted - price * bets.shortfall(cost - 1.0)) / cost
         rate[~usable] = 0.0
         best = int(rate.argmax())
-        plain = 1.0 / (1.0 + cost[0] - self.cost.relative[2]) if sunk else 1.0
+        plain = 1.0 / (1.0 + paid * self._each)
         return (best + 1, float(rate[best])) if rate[best] > plain else (0, 1.0)
 
     def _bets(
-        self, source: Source, chances: NDArray[np.float64], *, sunk: bool = False
+        self, chances: NDArray[np.float64], paid: int, ahead: int
     ) -> tuple[NDArray[np.float64], Bets, NDArray[np.bool_]]:
         """Cost in plain tokens, outcomes, and which may be tried, for drafts of n = 1, 2, ... tokens."""
         n = len(chances)
-        each = self.cost.draft.get(source, 0.0) / self.cost.plain
-        cost = self.cost.relative[2 : n + 2] + (n if sunk else np.arange(1, n + 1)) * each
+        cost = self.cost.relative[2 : n + 2] + paid * self._each
+        if ahead:
+            cost = cost + np.clip(np.arange(1, n + 1) - (n - ahead), 0, ahead) * self._each
         bets = Bets(chances)
         return cost, bets, self._allowed[1 : n + 1] & self._ledger.allows(cost, bets)
+
+    @property
+    def _each(self) -> float:
+        """What one token of the draft model costs, in plain tokens."""
+        return self.cost.draft.get("draft", 0.0) / self.cost.plain
 
     def _risk_price(self, relative: NDArray[np.float64]) -> float:
         if relative is not self._priced:
@@ -126,27 +127,37 @@ class Controller:
 
     def _model_rate(self) -> float:
         """What the draft model may be expected to bring before it has drafted."""
-        chance = self.calibration.rate("draft")
-        return self._best("draft", np.full(min(self._limit, _AHEAD), chance))[1]
+        n = min(self._limit, _AHEAD)
+        rate = self._best(np.full(n, self.calibration.drafting), ahead=n)[1]
+        return max(rate, self._pace) if rate > 1.0 else 1.0
 
-    def _worth(self, evidence: Sequence[Evidence]) -> bool:
-        """Is one more token of the draft model worth its time, at the pace of rounds like this?
+    def _choose(self, drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
+        """How a draft goes on: a token of the model, copying to the end, or not at all.
 
-        The next tokens are taken to be typical. The best of all longer drafts is compared, since V has
-        stairs; what has been drafted is paid for either way.
+        Each is worth its expected tokens less its cost at the pace of rounds like this. The model's
+        next tokens are taken to be typical; all lengths are compared, since V has stairs.
         """
-        drafted = len(evidence)
-        if drafted >= self._limit:
-            return False
-        typical = self.calibration.rate("draft")
-        chances = np.full(min(self._limit, drafted + _AHEAD), typical)
-        if not drafted:
-            return self._best("draft", chances)[0] > 0
-        chances[:drafted] = self._chances("draft", evidence)
-        cost, bets, usable = self._bets("draft", chances)
-        usable[:drafted] = False
-        value = bets.emitted - self._pace * cost
-        return bool((usable & (value > value[drafted - 1])).any())
+        j = len(drafted)
+        ahead = min(self._limit - j, _AHEAD)
+        if ahead < 1:
+            return "stop"
+        known = self._chances(drafted)
+        typical = np.full(ahead, self.calibration.drafting)
+        model = self._value(np.concatenate((known, typical)), j, ahead)
+        now = self._value(known, j, 0)[-1] if j else 1.0 - self._pace
+        best_model = float(model[j:].max())
+        if j and copied and self.calibration.chance(copied[0]) >= _SURE:
+            copying = self._value(np.concatenate((known, self._chances(copied)))[: self._limit], j, 0)
+            if float(copying[j:].max(initial=-np.inf)) > max(best_model, now):
+                return "copy"
+        return "draft" if best_model > now else "stop"
+
+    def _value(self, chances: NDArray[np.float64], paid: int, ahead: int) -> NDArray[np.float64]:
+        cost, bets, usable = self._bets(chances, paid, ahead)
+        value: NDArray[np.float64] = bets.emitted - self._pace * cost
+        if ahead:
+            value[~usable] = -np.inf
+        return value
 
     def observe(self, outcome: Outcome) -> None:
         n = len(outcome.draft)
@@ -155,7 +166,8 @@ class Controller:
         for offer in outcome.offers:
             self._learn(offer)
             if offer.draft.sources[0] == "draft":
-                self.cost.observe_draft("draft", len(offer.draft), outcome.t_propose)
+                drawn = sum(source == "draft" for source in offer.draft.sources)
+                self.cost.observe_draft("draft", drawn, outcome.t_propose)
                 drafting = outcome.t_propose
         self._elapsed += outcome.t_propose + outcome.t_verify + outcome.t_other
         if not n and not drafting:
@@ -173,7 +185,7 @@ class Controller:
     def _learn(self, offer: Offer) -> None:
         draft = offer.draft
         for i in range(offer.known):
-            self.calibration.learn(draft.sources[i], draft.evidence[i], i < offer.matched)
+            self.calibration.learn(draft.evidence[i], i < offer.matched)
             if i >= offer.matched:
                 break
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from edgespec.types import Evidence, Source
+from edgespec.types import Evidence
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 10, 16, 24)
 _COPIED = (0.32, 0.57, 0.61, 0.71, 0.79, 0.86, 0.91, 0.96, 0.99)
@@ -17,7 +17,7 @@ _TOP_BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99)
 _WEIGHT = 30.0
 _MOST = 400.0
 
-Bin = tuple[Source, int, int]
+Bin = tuple[str, int, int]
 
 
 def _between(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -27,10 +27,13 @@ def _between(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
     return ys[i - 1] + (ys[i] - ys[i - 1]) * (x - xs[i - 1]) / (xs[i] - xs[i - 1])
 
 
-def prior(source: Source, evidence: Evidence) -> float:
+def prior(evidence: Evidence) -> float:
     """Before anything was counted: measured on mixed answers of other models."""
-    if source == "draft":
-        return _between(evidence[0], _TOP, _AGREED)
+    if len(evidence) == 2:
+        top, agrees = evidence
+        chance = _between(top, _TOP, _AGREED)
+        odds = chance / (1.0 - chance) * (4.0 if agrees > 0 else 0.6 if agrees < 0 else 1.0)
+        return odds / (1.0 + odds)
     length, share, times = evidence
     chance = _between(length, _LENGTHS, _COPIED)
     if share < 1.0:
@@ -38,11 +41,11 @@ def prior(source: Source, evidence: Evidence) -> float:
     return 1.0 - (1.0 - chance) * 0.6 if times > 1 else chance
 
 
-def _bin(source: Source, evidence: Evidence) -> Bin:
-    if source == "draft":
-        return source, bisect_right(_TOP_BINS, evidence[0]), 0
+def _bin(evidence: Evidence) -> Bin:
+    if len(evidence) == 2:
+        return "draft", bisect_right(_TOP_BINS, evidence[0]), int(evidence[1])
     length, share, times = evidence
-    return source, bisect_right(_LENGTH_BINS, length), 2 if share < 1.0 else int(times > 1)
+    return "copy", bisect_right(_LENGTH_BINS, length), 2 if share < 1.0 else int(times > 1)
 
 
 class Calibration:
@@ -54,29 +57,28 @@ class Calibration:
 
     def __init__(self, counts: Mapping[Bin, tuple[float, float]] | None = None) -> None:
         self._counts: dict[Bin, tuple[float, float]] = dict(counts or {})
-        self._known: dict[tuple[Source, Evidence], float] = {}
+        self._known: dict[Evidence, float] = {}
 
-    def chance(self, source: Source, evidence: Evidence) -> float:
+    def chance(self, evidence: Evidence) -> float:
         """That the token is right, given that all before it are."""
-        key = (source, evidence)
-        known = self._known.get(key)
+        known = self._known.get(evidence)
         if known is None:
-            hits, n = self._counts.get(_bin(source, evidence), (0.0, 0.0))
-            known = (hits + _WEIGHT * prior(source, evidence)) / (n + _WEIGHT)
-            self._known[key] = known
+            hits, n = self._counts.get(_bin(evidence), (0.0, 0.0))
+            known = self._known[evidence] = (hits + _WEIGHT * prior(evidence)) / (n + _WEIGHT)
         return known
 
-    def learn(self, source: Source, evidence: Evidence, hit: bool) -> None:
-        where = _bin(source, evidence)
+    def learn(self, evidence: Evidence, hit: bool) -> None:
+        where = _bin(evidence)
         hits, n = self._counts.get(where, (0.0, 0.0))
         keep = 1.0 if n < _MOST else 1.0 - 1.0 / _MOST
         self._counts[where] = (hits * keep + hit, n * keep + 1.0)
         self._known.clear()
 
-    def rate(self, source: Source) -> float:
-        """Mean hit rate of a source over all it drafted, with a cautious start."""
-        mine = [count for (name, *_), count in self._counts.items() if name == source]
-        return (sum(h for h, _ in mine) + 8.0) / (sum(n for _, n in mine) + 10.0)
+    @property
+    def drafting(self) -> float:
+        """Mean hit rate of the draft model's tokens, with a cautious start."""
+        mine = [count for (name, *_), count in self._counts.items() if name == "draft"]
+        return (sum(h for h, _ in mine) + 8.5) / (sum(n for _, n in mine) + 10.0)
 
     def as_json(self) -> list[list[Any]]:
         return [[*where, hits, n] for where, (hits, n) in sorted(self._counts.items())]
@@ -88,4 +90,4 @@ class Calibration:
             counts = {(str(s), int(a), int(b)): (float(h), float(n)) for s, a, b, h, n in rows}  # type: ignore[attr-defined]
         except (TypeError, ValueError):
             counts = {}
-        return Calibration({k: v for k, v in counts.items() if 0 <= v[0] <= v[1]})  # type: ignore[misc]
+        return Calibration({k: v for k, v in counts.items() if 0 <= v[0] <= v[1]})

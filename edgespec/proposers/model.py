@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.errors import RollbackError
-from edgespec.sampling import Sampler, confidence, draw
+from edgespec.proposers.guided import guided
+from edgespec.proposers.suffix import SuffixProposer
+from edgespec.sampling import Sampler, confidence
+from edgespec.sampling import draw as draw_from
 from edgespec.sampling.noise import DRAFT
 from edgespec.types import (
     NO_DRAFT,
     Distribution,
     Draft,
-    Evidence,
     FloatArray,
     Plan,
     SamplingSettings,
     Source,
     Tokens,
     Verdict,
-    chain,
 )
 
 
@@ -29,11 +31,19 @@ class ModelProposer:
 
     `n_shared`: ids from here on exist in one of the two only and are never drafted. In coupled mode it
     picks its tokens with the same noise as the target; in rejection mode it samples and reports q.
+    `guide`: its matches confirm what the model drafts and continue it for nothing.
     """
 
     name: Source = "draft"
 
-    def __init__(self, backend: Backend, n_shared: int, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        n_shared: int,
+        notify: Callable[[str], None],
+        guide: SuffixProposer | None = None,
+    ) -> None:
+        self._guide = guide
         self._backend = backend
         self._n_shared = min(n_shared, backend.n_vocab)
         self._notify = notify
@@ -49,37 +59,29 @@ class ModelProposer:
         self._full = False
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
-        room = self._backend.n_ctx - len(history)
-        if room < 1 or plan.max_draft < 1 or not plan.worth(()):
+        room = min(plan.max_draft, self._backend.n_ctx - len(history))
+        if room < 1:
             self._say_full(room)
             return NO_DRAFT
-        row = self._catch_up(history)
-        path: list[int] = []
         qs: list[Distribution] = []
-        evidence: list[Evidence] = []
-        while True:
+
+        def draw(path: list[int]) -> tuple[int, float]:
+            row = self._forward(path[-1:]) if path else self._catch_up(history)
             token, q = self._pick(row, history, path)
-            path.append(token)
-            evidence.append((confidence(row),))
             if q is not None:
                 qs.append(q)
-            drafted = len(path)
-            if drafted >= min(plan.max_draft, room) or not self._goes_on(evidence, plan):
-                break
-            row = self._forward([token])
-        return chain(path, self.name, evidence, qs if self._samples else None)
+            return token, confidence(row)
 
-    def _goes_on(self, evidence: list[Evidence], plan: Plan) -> bool:
-        """To drop a sampled token for what came after it would bias the text: stop only where all stand."""
-        drafted = len(evidence)
-        return (self._samples and plan.fit(drafted) != drafted) or plan.worth(evidence)
+        guide = None if self._samples or self._guide is None else self._guide.match(history)
+        draft = guided(draw, guide, plan, room, whole=self._samples)
+        return replace(draft, q=tuple(qs)) if self._samples else draft
 
     def _pick(self, row: FloatArray, history: Tokens, path: list[int]) -> tuple[int, Distribution | None]:
         if not self._samples:
             return self._sampler.choose(row, history, path), None
         q = self._sampler.distribution(row, history, path)
         seed = self._sampler.settings.seed
-        return draw(q, seed, len(history) + len(path), DRAFT), q
+        return draw_from(q, seed, len(history) + len(path), DRAFT), q
 
     def _catch_up(self, history: Tokens) -> FloatArray:
         """Bring the cache to exactly `history`; the row after it, over the shared ids."""

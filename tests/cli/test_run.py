@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,44 +134,45 @@ def _same_disk(a: Path, b: Path) -> bool:
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("run", "/no/such.gguf", "-p", "x"), b"/no/such.gguf"),
-        (("run", "-md", "/no/such.gguf", "-p", "x"), b"draft model cannot be used"),
-        (("run", "-md", "no-such", "-p", "x"), b"draft model cannot be used"),
-        (("run", "-p", "x", "-f", "/no/such.txt"), b"/no/such.txt"),
-        (("run", "-p", "x", "--trace", "/no/such/trace"), b"/no/such/trace"),
+        (("run", "/no/such.gguf", "-p", "x"), "/no/such.gguf"),
+        (("run", "-md", "/no/such.gguf", "-p", "x"), "draft model cannot be used"),
+        (("run", "-md", "no-such", "-p", "x"), "draft model cannot be used"),
+        (("run", "-p", "x", "-f", "/no/such.txt"), "/no/such.txt"),
+        (("run", "-p", "x", "--trace", "/no/such/trace"), "/no/such/trace"),
     ],
 )
-def test_what_cannot_be_used_is_one_line_and_exit_code_1(run, smollm2_path, arguments, part):
-    done = run(*arguments, "-t", "1")
-    assert done.returncode == 1
-    assert done.stdout == b""
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith(b"edgespec: ")
+def test_what_cannot_be_used_is_one_line_and_exit_code_1(smollm2_path, capfd, arguments, part):
+    assert main([*arguments, "-t", "1"]) == 1
+    out, err = capfd.readouterr()
+    assert out == ""
+    last = err.splitlines()[-1]
+    assert last.startswith("edgespec: ")
     assert part in last
 
 
-def test_an_error_is_the_last_json_object_too(run, smollm2_path):
-    done = run("run", str(smollm2_path), *PLAIN, "-c", "256", "--json", "-p", "word " * 500)
-    assert done.returncode == 1
-    assert lines(done.stdout) == [
-        {"type": "error", "message": done.stderr.decode().splitlines()[-1].removeprefix("edgespec: ")}
-    ]
-    assert b"256" in done.stderr
+def test_an_error_is_the_last_json_object_too(smollm2_path, capfd):
+    assert main(["run", str(smollm2_path), *PLAIN, "-c", "256", "--json", "-p", "word " * 500]) == 1
+    out, err = capfd.readouterr()
+    message = err.splitlines()[-1].removeprefix("edgespec: ")
+    assert lines(out.encode()) == [{"type": "error", "message": message}]
+    assert "256" in message
 
 
-def test_verbose_adds_the_traceback(run):
-    short, long = run("run", "/no.gguf", "-p", "x"), run("run", "/no.gguf", "-p", "x", "--verbose")
-    assert short.stderr.count(b"\n") == 1
-    assert b"Traceback" in long.stderr
-    assert long.stderr.splitlines()[-1] == short.stderr.splitlines()[-1]
+def test_verbose_adds_the_traceback(capfd):
+    assert main(["run", "/no.gguf", "-p", "x"]) == 1
+    short = capfd.readouterr().err
+    assert main(["run", "/no.gguf", "-p", "x", "--verbose"]) == 1
+    long = capfd.readouterr().err
+    assert short.count("\n") == 1
+    assert "Traceback" in long
+    assert long.splitlines()[-1] == short.splitlines()[-1]
 
 
-def test_a_file_that_is_not_text(run, tmp_path):
+def test_a_file_that_is_not_text(tmp_path, capfd):
     path = tmp_path / "x.bin"
     path.write_bytes(b"ab\xff")
-    done = run("run", "-f", str(path))
-    assert done.returncode == 1
-    assert b"not UTF-8" in done.stderr
+    assert main(["run", "-f", str(path)]) == 1
+    assert "not UTF-8" in capfd.readouterr().err
 
 
 def test_bytes_that_are_not_utf8_and_a_stdout_that_is_not(run, environment, smollm2_path):
@@ -186,9 +188,7 @@ def test_closed_and_full_outputs(run, smollm2_path):
     line = 'exec "$@" {}'
     arguments = ("run", str(smollm2_path), *PLAIN, *HI)
 
-    def shell(redirection: str) -> "subprocess.CompletedProcess[bytes]":
-        import sys
-
+    def shell(redirection: str) -> subprocess.CompletedProcess[bytes]:
         script = line.format(redirection)
         return subprocess.run(
             ["/bin/sh", "-c", script, "sh", sys.executable, "-m", "edgespec", *arguments],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections import deque
 from collections.abc import Callable
@@ -47,9 +48,18 @@ def _collector() -> Callable[[int, bytes | None, object], None]:
     return receive
 
 
+def _spin_briefly() -> None:
+    """Threads of libgomp spin for milliseconds while they wait, and beside one busy process a pass then takes
+    seconds. A short spin costs nothing on a quiet machine. Read when the library loads; the user's own wins.
+    """
+    if not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = "1000"
+
+
 @cache
 def library() -> Any:
     """The module `llama_cpp.llama_cpp`, initialised, its log captured. The first call takes about 0.4 s."""
+    _spin_briefly()
     from llama_cpp import llama_cpp as native
 
     callback = native.llama_log_callback(_collector())

@@ -38,10 +38,6 @@ def load(path: Path | str, options: LoadOptions, *, repack: bool | None = None) 
     native = library()
     if repack is None:
         repack = amx_is_safe()
-        if not repack and options.notify:
-            options.notify(
-                "this build of llama.cpp fails on the processor's AMX unit: weights stay as stored"
-            )
     model = _load_model(native, path, options, repack)
     try:
         _check_kind(native, model, path)
