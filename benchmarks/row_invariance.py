@@ -5,8 +5,8 @@
 
 The first decodes a stretch of text token by token, goes back, decodes it again in passes of n rows and
 compares every logit, so that what a pass leaves in the cache is compared too. The second times passes with
-every cache type, taking turns, and prints medians of the ratios to the first type. Both print a markdown
-table.
+every cache type, taking turns, and prints medians of the ratios to the first type; with one thread it
+counts processor time, which other programs do not disturb. Both print a markdown table.
 """
 
 from __future__ import annotations
@@ -86,12 +86,23 @@ def measure_exactness(args) -> None:
                 model.backend.close()
 
 
-def timed(backend, tokens) -> float:
-    start = time.perf_counter()
+def timed(clock, backend, tokens) -> float:
+    start = clock()
     backend.forward(tokens)
-    elapsed = time.perf_counter() - start
+    elapsed = clock() - start
     backend.commit(())
     return elapsed
+
+
+def timed_prompts(clock, models, tokens) -> list[float]:
+    """Seconds a token for each model, taking turns every 256 tokens."""
+    seconds = [0.0] * len(models)
+    for start in range(0, len(tokens), 256):
+        for i, model in enumerate(models):
+            before = clock()
+            extend(model.backend, tokens[start : start + 256])
+            seconds[i] += clock() - before
+    return [total / max(len(tokens), 1) for total in seconds]
 
 
 BYTES = {"f32": 4, "f16": 2, "bf16": 2, "q8_0": 34 / 32, "q4_0": 18 / 32}
@@ -104,6 +115,7 @@ def cache_size(kv: str) -> str:
 
 def measure_speed(args) -> None:
     threads, repack = args.threads[-1], args.repack[-1] == "on"
+    clock = time.process_time if threads == 1 else time.perf_counter
     models = [open_model(args, kv, threads, repack) for kv in args.kv]
     tokens = text_tokens(models[0], max(args.contexts) + 64)
     head = " | ".join(f"n={n}" for n in (1, *args.rows))
@@ -114,14 +126,9 @@ def measure_speed(args) -> None:
         + "---|" * (1 + len(args.rows))
     )
     for context in args.contexts:
-        prompt = []
-        for model in models:
-            start = time.perf_counter()
-            length = model.backend.length
-            extend(model.backend, tokens[length:context])
-            prompt.append((time.perf_counter() - start) / max(context - length, 1))
+        prompt = timed_prompts(clock, models, tokens[models[0].backend.length : context])
         times = {
-            n: [[timed(m.backend, tokens[:n]) for m in models] for _ in range(args.repeat)]
+            n: [[timed(clock, m.backend, tokens[:n]) for m in models] for _ in range(args.repeat)]
             for n in (1, *args.rows)
         }
         for i, kv in enumerate(args.kv):

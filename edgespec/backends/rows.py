@@ -13,7 +13,8 @@ from edgespec.types import FloatArray, Tokens
 KERNEL_LENGTHS = (256, 1024, 4096, 16384)
 """Cache lengths at which a library may change kernels; what was measured below one need not hold above."""
 
-_LEAST_ROWS = 8
+_LEAST_ROWS = 6
+_ENOUGH_FAILURES = 2
 
 
 def band(length: int) -> int:
@@ -26,7 +27,8 @@ def exact_rows(backend: Backend, tokens: Tokens, counts: Sequence[int]) -> froze
 
     Appends `tokens` (any text of the model, at least a few more than the largest count), compares on
     the last of them, and leaves the cache at the length it had. What it finds holds for this `band` of
-    lengths. Costs about one pass for every count and one for every row of the largest.
+    lengths. Costs about one pass for every count and one for every row of the largest; stops after
+    two inexact counts in a row, since kernels change at thresholds.
     """
     start = backend.length
     cuttable = backend.capabilities.rollback == "exact"
@@ -39,28 +41,45 @@ def exact_rows(backend: Backend, tokens: Tokens, counts: Sequence[int]) -> froze
     tokens = tokens[: backend.n_ctx - start]
     stretch = tokens[-max(asked[-1], _LEAST_ROWS) - 1 :]
     prefix = tokens[: len(tokens) - len(stretch)]
+    exact, failures = {1}, 0
+    alone: list[FloatArray] = []
     try:
         _append(backend, prefix)
         base = start + len(prefix)
-        alone = np.concatenate([_pass(backend, [token]) for token in stretch])
-        exact = {1}
         for n in asked:
+            # After an exact count the cache is what single rows would have left.
+            passes = min(-(-_LEAST_ROWS // n), (len(stretch) - 1) // n)
+            _extend(backend, stretch[: passes * n + 1], alone, base)
             _rewind(backend, base, prefix)
-            if _is_exact(backend, stretch, n, alone):
+            if _is_exact(backend, stretch, n, passes, alone):
                 exact.add(n)
+                failures = 0
+                continue
+            failures += 1
+            if failures == _ENOUGH_FAILURES:
+                break
+            _rewind(backend, base, prefix)
     finally:
         backend.truncate(start)
     return frozenset(exact)
 
 
-def _is_exact(backend: Backend, stretch: Tokens, n: int, alone: FloatArray) -> bool:
-    """Passes of n rows over some of the stretch, then one row that reads what they left in the cache."""
-    passes = min(-(-_LEAST_ROWS // n), (len(stretch) - 1) // n)
+def _extend(backend: Backend, tokens: Tokens, alone: list[FloatArray], base: int) -> None:
+    """Decode on, one token a pass, until `alone` has a row for every token."""
+    if len(alone) < len(tokens):
+        for i in range(backend.length - base, len(tokens)):
+            row = _pass(backend, tokens[i : i + 1])
+            if i == len(alone):
+                alone.append(row)
+
+
+def _is_exact(backend: Backend, stretch: Tokens, n: int, passes: int, alone: list[FloatArray]) -> bool:
+    """A later pass, or one more row, reads what an earlier pass left in the cache."""
     for start in range(0, passes * n, n):
-        if not np.array_equal(_pass(backend, stretch[start : start + n]), alone[start : start + n]):
+        rows = _pass(backend, stretch[start : start + n])
+        if not all(np.array_equal(row, alone[start + i][0]) for i, row in enumerate(rows)):
             return False
-    after = passes * n
-    return np.array_equal(_pass(backend, stretch[after : after + 1])[0], alone[after])
+    return passes > 1 or np.array_equal(_pass(backend, stretch[n : n + 1]), alone[n])
 
 
 def _pass(backend: Backend, tokens: Tokens) -> FloatArray:
