@@ -15,6 +15,21 @@ FloatArray = NDArray[np.float32]
 Tokens = Sequence[int]
 """Token ids, oldest first."""
 
+
+def common_prefix(a: Tokens, b: Tokens) -> int:
+    """Length of the longest common beginning, by halving: slices are compared at the speed of C."""
+    low, high = 0, min(len(a), len(b))
+    if list(a[:high]) == list(b[:high]):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if list(a[low:middle]) == list(b[low:middle]):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
 Clock = Callable[[], float]
 """Seconds since any fixed moment; simulated runs bring their own."""
 

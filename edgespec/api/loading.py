@@ -11,8 +11,16 @@ from typing import Literal
 from edgespec import hub
 from edgespec.api.model import Model
 from edgespec.backends.base import LoadedModel, LoadOptions
-from edgespec.calibration import Measurements, RowCounts, choose_numerics, fingerprint, measured_rows
-from edgespec.control import AdaptivePolicy, Policy
+from edgespec.calibration import (
+    SECONDS,
+    Measurements,
+    RowCounts,
+    choose_numerics,
+    draft_seconds,
+    fingerprint,
+    measured,
+)
+from edgespec.control import Calibration, Controller, CostModel
 from edgespec.engine import VerifyMode
 from edgespec.errors import (
     BackendError,
@@ -45,7 +53,7 @@ class Settings:
 
     draft: str | Path | None = None
     spec: str = "auto"
-    draft_max: int = 32
+    draft_max: int = 64
     verify: VerifyMode = "coupled"
     numerics: Literal["auto", "exact", "near"] = "auto"
     options: LoadOptions = field(default_factory=LoadOptions)
@@ -92,7 +100,8 @@ def _sources(spec: str, draft: str | Path | None) -> tuple[Source, ...]:
     if names == ["off"]:
         return ()
     known: tuple[Source, ...] = ("suffix", "ngram", "draft")
-    wanted = known if names == ["auto"] else names
+    # A suffix match is an n-gram match of any length, so the index adds nothing beside it.
+    wanted = ("suffix", "draft") if names == ["auto"] else names
     return tuple(name for name in known if name in wanted and (name != "draft" or draft is not None))
 
 
@@ -116,32 +125,54 @@ def _load(path: Path, options: LoadOptions, s: Settings, label: str) -> LoadedMo
 def _assemble(
     target: LoadedModel, path: Path, draft_path: Path | None, sources: tuple[Source, ...], s: Settings
 ) -> Model:
-    proposers: dict[Source, Proposer] = {}
-    if "suffix" in sources:
-        proposers["suffix"] = SuffixProposer()
-    if "ngram" in sources:
-        proposers["ngram"] = NgramProposer()
+    suffix = SuffixProposer()
+    proposers: dict[Source, Proposer] = {"suffix": suffix, "ngram": NgramProposer()}
     draft = None
     if draft_path is not None:
         draft, shared = _load_draft(target, path, draft_path, s)
-        proposers["draft"] = ModelProposer(draft.backend, shared, s.notify)
+        guide = suffix if "suffix" in sources else None
+        proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, guide)
     try:
-        rows = _row_counts(target, path, s) if sources else RowCounts("exact", "plain decoding", (1,))
-        policy: Policy = AdaptivePolicy(sources, draft_max=s.draft_max, row_counts=rows.allowed)
-        return Model(target, draft, proposers, policy, rows, s.verify, s.notify)
+        stored = Measurements(fingerprint(path), target.info.settings)
+        if not sources:
+            rows, policy = RowCounts("exact", "plain decoding", (1,)), _plain()
+            return Model(target, draft, {}, policy, rows, s.verify, s.notify)
+        sample = _sample(target)
+        found = measured(target.backend, sample, stored, s.notify)
+        rows = choose_numerics(s.numerics, found.exact)
+        cost = CostModel(found.seconds)
+        if draft is not None and draft_path is not None:
+            cost.draft["draft"] = draft_seconds(draft.backend, sample)
+        name = "survival:" + (fingerprint(draft_path) if draft_path else "alone")
+        policy = Controller(
+            sources,
+            cost,
+            Calibration.from_json(stored.get(name)),
+            draft_max=s.draft_max,
+            row_counts=rows.allowed,
+        )
+
+        def save() -> None:
+            stored.put(SECONDS, policy.cost.as_json())
+            stored.put(name, policy.calibration.as_json())
+
+        used = {source: proposers[source] for source in sources}
+        return Model(target, draft, used, policy, rows, s.verify, s.notify, save)
     except BaseException:
         if draft is not None:
             draft.backend.close()
         raise
 
 
-def _row_counts(target: LoadedModel, path: Path, s: Settings) -> RowCounts:
-    """Measured once for a model and settings; not at all where every count is allowed anyway."""
-    if s.numerics == "near":
-        return choose_numerics("near", (1,))
-    stored = Measurements(fingerprint(path), target.info.settings)
-    sample = target.vocabulary.tokenize(_CALIBRATION * 4, special=False)
-    return choose_numerics(s.numerics, measured_rows(target.backend, sample, stored, s.notify))
+def _plain() -> Controller:
+    return Controller((), CostModel({1: 1.0}))
+
+
+def _sample(target: LoadedModel) -> list[int]:
+    """Some text to measure on; long enough for the kernels of long contexts where these may differ."""
+    settings = target.info.settings
+    short = settings.get("type_k") != settings.get("type_v")
+    return target.vocabulary.tokenize(_CALIBRATION * (4 if short else 12), special=False)
 
 
 _UNUSABLE = (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError)

@@ -36,7 +36,9 @@ class Model:
         rows: RowCounts,
         verify: VerifyMode,
         notify: Callable[[str], None],
+        save: Callable[[], None] = lambda: None,
     ) -> None:
+        self._save = save
         self.info: ModelInfo = target.info
         self.draft_info: ModelInfo | None = draft.info if draft else None
         self.rows = rows
@@ -132,6 +134,8 @@ class Model:
                     if stats.rounds == 0 and event.outcome is not None:
                         stats.cached_tokens = event.outcome.context
                     stats.add(event)
+                    if event.finish is not None:
+                        self._save()
                     yield event
 
         return counted()
@@ -141,7 +145,8 @@ class Model:
         self._session.cancel()
 
     def close(self) -> None:
-        """Free the models. May be called again."""
+        """Free the models and keep what was measured. May be called again."""
+        self._save()
         self._target.backend.close()
         if self._draft is not None:
             self._draft.backend.close()

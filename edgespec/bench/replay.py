@@ -183,9 +183,7 @@ class _RecordedDraft:
 
 def calibrate(curve: Curve, *, draft: bool) -> CostModel:
     """What is measured when a model is loaded, before the first token: some row counts, the draft."""
-    return CostModel(
-        {n: curve.verify(n) for n in CALIBRATED_ROWS}, {"draft": curve.draft} if draft else None
-    )
+    return CostModel({n: curve.verify(n) for n in CALIBRATED_ROWS}, {"draft": curve.draft} if draft else None)
 
 
 def replay(
@@ -241,9 +239,7 @@ def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibratio
         draft_n += len(outcome.draft)
         accepted += outcome.accepted
     plain = max(0, len(output) - 1) * curve.verify(1)
-    return Replayed(
-        record.id, record.category, name, plain * 1e3, time.now * 1e3, rounds, draft_n, accepted
-    )
+    return Replayed(record.id, record.category, name, plain * 1e3, time.now * 1e3, rounds, draft_n, accepted)
 
 
 def as_rows(results: Iterable[Replayed]) -> list[dict[str, object]]:

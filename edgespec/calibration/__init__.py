@@ -1,6 +1,17 @@
 """What is measured once for a model on a device, and kept."""
 
-from edgespec.calibration.numerics import RowCounts, choose_numerics, measured_rows
+from edgespec.calibration.cost import DRAFT_SECONDS, SECONDS, draft_seconds
+from edgespec.calibration.numerics import Measured, RowCounts, choose_numerics, measured
 from edgespec.calibration.store import Measurements, fingerprint
 
-__all__ = ["Measurements", "RowCounts", "choose_numerics", "fingerprint", "measured_rows"]
+__all__ = [
+    "DRAFT_SECONDS",
+    "SECONDS",
+    "Measured",
+    "Measurements",
+    "RowCounts",
+    "choose_numerics",
+    "draft_seconds",
+    "fingerprint",
+    "measured",
+]

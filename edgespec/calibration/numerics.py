@@ -8,10 +8,12 @@ from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.backends.rows import exact_rows
+from edgespec.calibration.cost import SECONDS, Stopwatch, fill
 from edgespec.calibration.store import Measurements
 from edgespec.types import Numerics, Tokens
 
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
+TIMED = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 _ENOUGH_ROWS = 4
 
 
@@ -28,18 +30,39 @@ class RowCounts:
         return self.exact if self.mode == "exact" else None
 
 
-def measured_rows(
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`exact`: row counts whose rows equal single rows. `seconds`: of a pass, by row count, 1 included."""
+
+    exact: tuple[int, ...]
+    seconds: dict[int, float]
+
+
+def measured(
     backend: Backend, tokens: Tokens, stored: Measurements, notify: Callable[[str], None]
-) -> tuple[int, ...]:
-    """The exact row counts, measured once and stored. `tokens`: any text, at least 32 tokens."""
-    known = stored.get("exact_rows")
-    if isinstance(known, list) and all(isinstance(n, int) for n in known) and 1 in known:
-        return tuple(sorted(known))
+) -> Measured:
+    """Measured once and stored. `tokens`: any text, at least 32 tokens."""
+    known = _known(stored)
+    if known is not None:
+        return known
     notify("measuring this model on this device, once")
     counts = [n for n in COUNTS if n <= backend.capabilities.max_rows]
-    exact = sorted(exact_rows(backend, tokens, counts) | {1})
+    watch = Stopwatch(backend)
+    exact = sorted(exact_rows(watch, tokens, counts) | {1})
+    seconds = fill(watch, tokens, TIMED)
     stored.put("exact_rows", exact)
-    return tuple(exact)
+    stored.put(SECONDS, {str(n): s for n, s in seconds.items()})
+    return Measured(tuple(exact), seconds)
+
+
+def _known(stored: Measurements) -> Measured | None:
+    try:
+        exact = tuple(sorted(int(n) for n in stored.get("exact_rows")))
+        seconds = {int(n): float(s) for n, s in stored.get(SECONDS).items()}
+    except (TypeError, ValueError, AttributeError):
+        return None
+    sound = 1 in exact and seconds.get(1, 0.0) > 0.0 and min(seconds.values()) > 0.0
+    return Measured(exact, seconds) if sound else None
 
 
 def choose_numerics(asked: Literal["auto", "exact", "near"], exact: Sequence[int]) -> RowCounts:

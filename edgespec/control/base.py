@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from edgespec.types import Draft, Outcome, Plan, Status
+from edgespec.types import Draft, Outcome, Plan, Source, Status
 
 
 class Policy(Protocol):
-    def begin(self) -> None:
-        """A new user turn."""
+    def begin(self) -> tuple[Source, ...]:
+        """A new answer. Returns the proposers that may run in it, to be made ready."""
         ...
 
     def plan(self, limit: int) -> Plan:

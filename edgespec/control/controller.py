@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -37,7 +37,7 @@ class Controller:
         draft_max: int = 64,
         row_counts: Sequence[int] | None = None,
     ) -> None:
-        self._sources = tuple(sources)
+        self._sources = self._active = tuple(sources)
         self.cost = cost
         self.calibration = calibration or Calibration()
         most = min(draft_max, MOST_ROWS - 1)
@@ -57,16 +57,29 @@ class Controller:
         self._price = 0.0
         self._priced: NDArray[np.float64] | None = None
 
-    def begin(self) -> None:
-        """A new answer has its own ledger: each is at least as fast as plain."""
+    def begin(self) -> tuple[Source, ...]:
+        """A new answer has its own ledger: each is at least as fast as plain.
+
+        A draft model that cannot pay at the rate it is known to hit is left out, and not even given the
+        prompt. What it is known for fades from answer to answer, so that it is tried again.
+        """
         self._ledger = Ledger()
+        self.calibration.fade()
+        self._active = tuple(name for name in self._sources if name != "draft" or self._model_can_pay())
+        return self._active
+
+    def _model_can_pay(self) -> bool:
+        n = min(self._most, _AHEAD)
+        cost = self.cost.relative[2 : n + 2] + np.arange(1, n + 1) * self._each
+        rate = Bets(np.full(n, self.calibration.drafting)).emitted / cost
+        return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
     def plan(self, limit: int) -> Plan:
         self._limit = min(limit, self._most)
-        if self._limit < 1 or not self._sources:
+        if self._limit < 1 or not self._active:
             self._plan = Plan()
         else:
-            self._plan = Plan(self._sources, self._limit, self._row_counts, self._choose)
+            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
@@ -79,7 +92,7 @@ class Controller:
         chances = self._chances(draft.evidence)
         drawn = sum(source == "draft" for source in draft.sources)
         best, rate = self._best(chances, paid=drawn)
-        if not drawn and "draft" in self._sources and self._model_rate() > rate:
+        if not drawn and "draft" in self._active and self._model_rate() > rate:
             best = 0
         if draft.q is not None:
             best = self._plan.fit(len(draft))
@@ -162,21 +175,21 @@ class Controller:
     def observe(self, outcome: Outcome) -> None:
         n = len(outcome.draft)
         counted = self.cost.observe_verify(n + 1, outcome.t_verify)
-        drafting = 0.0
+        drew = False
         for offer in outcome.offers:
             self._learn(offer)
             if offer.draft.sources[0] == "draft":
                 drawn = sum(source == "draft" for source in offer.draft.sources)
                 self.cost.observe_draft("draft", drawn, outcome.t_propose)
-                drafting = outcome.t_propose
+                drew = True
         self._elapsed += outcome.t_propose + outcome.t_verify + outcome.t_other
-        if not n and not drafting:
+        if not n and not drew:
             self._ledger.add(outcome.emitted, float(outcome.emitted))
             self._taken, self._depth = "target", 0
             return
         self._taken = outcome.draft.sources[0] if n else "draft"
         self._depth = n
-        cost = (counted + drafting) / self.cost.plain
+        cost = (counted + outcome.t_propose + outcome.t_other) / self.cost.plain
         self._ledger.add(outcome.emitted, cost)
         if self._taken == "draft":
             self._pace_tokens = _MEMORY * self._pace_tokens + outcome.emitted
@@ -208,8 +221,3 @@ class Controller:
         if self._depth:
             return Status(True, self._taken, self._depth, f"{self._ledger.saved:+.1f} tokens ahead of plain")
         return Status(False, self._taken, 0, "no draft is likely enough to pay for its verification")
-
-
-def estimates(controller: Controller) -> Mapping[str, object]:
-    """What the controller believes now, for traces and reports."""
-    return {"verify": controller.cost.as_json(), "survival": controller.calibration.as_json()}

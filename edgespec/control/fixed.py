@@ -18,8 +18,8 @@ class FixedPolicy:
         self._row_counts = None if row_counts is None else tuple(sorted(row_counts))
         self._plan = Plan()
 
-    def begin(self) -> None:
-        pass
+    def begin(self) -> tuple[Source, ...]:
+        return self._sources
 
     def plan(self, limit: int) -> Plan:
         loose = Plan(self._sources, min(self._depth, limit), self._row_counts)

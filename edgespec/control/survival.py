@@ -16,6 +16,7 @@ _LENGTH_BINS = (1, 2, 3, 4, 5, 7, 10, 15, 24)
 _TOP_BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99)
 _WEIGHT = 30.0
 _MOST = 400.0
+_FADE = 0.9
 
 Bin = tuple[str, int, int]
 
@@ -72,6 +73,13 @@ class Calibration:
         hits, n = self._counts.get(where, (0.0, 0.0))
         keep = 1.0 if n < _MOST else 1.0 - 1.0 / _MOST
         self._counts[where] = (hits * keep + hit, n * keep + 1.0)
+        self._known.clear()
+
+    def fade(self) -> None:
+        """Forget a little of the draft model, so that one that was given up gets another chance."""
+        for where, (hits, n) in self._counts.items():
+            if where[0] == "draft":
+                self._counts[where] = (hits * _FADE, n * _FADE)
         self._known.clear()
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
 from edgespec.engine.step import Decoder, Judge, ProposerError, Run, VerifyMode
-from edgespec.errors import Cancelled, PromptTooLongError, RollbackError, UsageError
+from edgespec.errors import BackendError, Cancelled, PromptTooLongError, RollbackError, UsageError
 from edgespec.proposers.base import Proposer, Sampling
 from edgespec.sampling import Sampler
 from edgespec.text.stream import TokenStream
@@ -25,6 +25,7 @@ from edgespec.types import (
     Source,
     StepEvent,
     Tokens,
+    common_prefix,
 )
 
 PREFILL_CHUNK = 512
@@ -129,13 +130,12 @@ class Session:
             if g.budget < 1:
                 yield StepEvent((), 0, finish="length")
                 return
-            self._decoder.policy.begin()
             for proposer in self._proposers.values():
                 if isinstance(proposer, Sampling):
                     proposer.configure(request.sampling, request.verify)
             yield g.event(self._first(g, judge))
             while g.finish is None:
-                yield g.event(self._round(g, judge, first=g.emitted == 1))
+                yield g.event(self._round(g, judge))
         except Cancelled:
             g.finish = "cancelled"
             yield g.event(None)
@@ -146,9 +146,15 @@ class Session:
                 self._busy.release()
 
     def _first(self, g: _Generation, judge: Judge) -> Outcome:
-        """The prompt's pass gives the first token; the text of the prompt is reused where it can be."""
+        """The prompt's pass gives the first token; what the cache shares with the prompt is reused."""
         started = self._clock()
         same, row = self._prefill(g.history)
+        wanted = self._decoder.policy.begin()
+        for name in [name for name in wanted if name in self._proposers]:
+            try:
+                self._proposers[name].begin(g.history)
+            except BackendError as error:
+                self._drop(ProposerError(name, str(error)))
         computed = self._clock()
         verdict = judge(NO_DRAFT, row, g.history)
         _, emitted = g.take([(verdict.next_token, "target")])
@@ -156,7 +162,7 @@ class Session:
 
     def _prefill(self, prompt: list[int]) -> tuple[int, FloatArray]:
         """Bring the cache to `prompt`. Returns (tokens reused, the row after it)."""
-        self._cut(min(_common(self._tokens, prompt), len(prompt) - 1))
+        self._cut(min(common_prefix(self._tokens, prompt), len(prompt) - 1))
         same = len(self._tokens)
         row = None
         for start in range(same, len(prompt), PREFILL_CHUNK):
@@ -170,11 +176,8 @@ class Session:
         assert row is not None
         return same, row
 
-    def _round(self, g: _Generation, judge: Judge, *, first: bool) -> Outcome:
+    def _round(self, g: _Generation, judge: Judge) -> Outcome:
         self._check_cancelled()
-        if first:
-            for proposer in self._proposers.values():
-                proposer.begin(g.history)
         before, g.sampled = len(g.history), 0
 
         def rebuild(why: str) -> None:
@@ -183,11 +186,14 @@ class Session:
         try:
             outcome = self._decoder.step(g.history, self._limit(g), judge, g.take, rebuild)
         except ProposerError as error:
-            del self._proposers[error.proposer]
-            self._notify(str(error))
-            return self._round(g, judge, first=False)
+            self._drop(error)
+            return self._round(g, judge)
         self._tokens += g.history[len(self._tokens) : before + g.sampled - 1]
         return outcome
+
+    def _drop(self, error: ProposerError) -> None:
+        del self._proposers[error.proposer]
+        self._notify(str(error))
 
     def _limit(self, g: _Generation) -> int:
         """Most tokens that may be drafted now; rollback is asked every round."""
@@ -273,11 +279,3 @@ class _Generation:
         self._released = []
         sampled, self.reported = self.emitted - self.reported, self.emitted
         return StepEvent(tuple(pieces), sampled, outcome, self.finish)
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    """Length of the common prefix."""
-    n = min(len(a), len(b))
-    if list(a[:n]) == list(b[:n]):
-        return n
-    return next(i for i in range(n) if a[i] != b[i])

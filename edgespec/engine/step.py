@@ -19,6 +19,9 @@ VerifyMode = Literal["coupled", "rejection"]
 Run = list[tuple[int, Source]]
 """What a round sampled, in order: the accepted drafted tokens, then the target's own."""
 
+Judging = Callable[[Draft, FloatArray, Sequence[int]], Verdict]
+"""(draft, its rows of logits, history) -> what the target makes of it."""
+
 Take = Callable[[Run], tuple[int, int]]
 """A run -> (tokens of it up to where the answer ends, of these emitted)."""
 
@@ -44,7 +47,7 @@ class Decoder:
     policy: Policy
     clock: Clock
 
-    def step(self, history: list[int], limit: int, judge: Judge, take: Take, rebuild: Rebuild) -> Outcome:
+    def step(self, history: list[int], limit: int, judge: Judging, take: Take, rebuild: Rebuild) -> Outcome:
         """One round. `history` ends with the pending token; at most `limit` tokens are drafted.
 
         The cache holds history without its last token before, and what `take` kept after, the last
@@ -99,7 +102,7 @@ class Decoder:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """(draft, its rows of logits, history) -> what the target makes of it."""
+    """Verification of real rows: by coupled noise or by rejection."""
 
     sampler: Sampler
     mode: VerifyMode = "coupled"

@@ -13,7 +13,7 @@ class Proposer(Protocol):
     name: Source
 
     def begin(self, history: Tokens) -> None:
-        """A new sequence or an edited prefix: reuse what still holds."""
+        """A new answer to this prompt: reuse what still holds, take in the rest."""
         ...
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:

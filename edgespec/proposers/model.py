@@ -23,6 +23,7 @@ from edgespec.types import (
     Source,
     Tokens,
     Verdict,
+    common_prefix,
 )
 
 
@@ -57,6 +58,8 @@ class ModelProposer:
 
     def begin(self, history: Tokens) -> None:
         self._full = False
+        if len(history) < self._backend.n_ctx:
+            self._catch_up(history)
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         room = min(plan.max_draft, self._backend.n_ctx - len(history))
@@ -85,12 +88,7 @@ class ModelProposer:
 
     def _catch_up(self, history: Tokens) -> FloatArray:
         """Bring the cache to exactly `history`; the row after it, over the shared ids."""
-        same = 0
-        for cached, token in zip(self._cached, history, strict=False):
-            if cached != token:
-                break
-            same += 1
-        same = min(same, len(history) - 1)
+        same = min(common_prefix(self._cached, history), len(history) - 1)
         if same < len(self._cached):
             try:
                 self._backend.truncate(same)

@@ -1,0 +1,83 @@
+"""What passes cost on this device, from the passes that calibration makes anyway."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Literal
+
+from edgespec.backends.base import Backend, Capabilities
+from edgespec.types import Clock, FloatArray, Tokens
+
+SECONDS = "verify_seconds"
+DRAFT_SECONDS = "draft_seconds"
+_DRAFT_PASSES = 4
+
+
+class Stopwatch:
+    """A backend that notes the fastest pass of each row count on its way through to another."""
+
+    def __init__(self, backend: Backend, clock: Clock = time.perf_counter) -> None:
+        self._backend, self._clock = backend, clock
+        self.n_vocab, self.n_ctx = backend.n_vocab, backend.n_ctx
+        self.seconds: dict[int, float] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._backend.capabilities
+
+    @property
+    def length(self) -> int:
+        return self._backend.length
+
+    def forward(
+        self,
+        tokens: Tokens,
+        parents: Sequence[int] | None = None,
+        *,
+        rows: Literal["all", "last", "none"] = "all",
+    ) -> FloatArray:
+        started = self._clock()
+        logits = self._backend.forward(tokens, parents, rows=rows)
+        seconds, n = self._clock() - started, len(tokens)
+        if rows == "all":
+            self.seconds[n] = min(seconds, self.seconds.get(n, seconds))
+        return logits
+
+    def commit(self, keep: Sequence[int]) -> None:
+        self._backend.commit(keep)
+
+    def truncate(self, length: int) -> None:
+        self._backend.truncate(length)
+
+    def abort(self, on: bool) -> None:
+        self._backend.abort(on)
+
+    def close(self) -> None:
+        self._backend.close()
+
+
+def fill(watch: Stopwatch, tokens: Tokens, counts: Sequence[int]) -> dict[int, float]:
+    """Seconds for every row count in `counts`, 1 included, measuring what has not been seen yet."""
+    start = watch.length
+    for n in (1, *counts):
+        if n not in watch.seconds and n <= min(watch.capabilities.max_rows, len(tokens)):
+            watch.forward(tokens[:n])
+            watch.commit(range(n))
+            if watch.length + max(counts, default=1) > watch.n_ctx:
+                break
+    watch.truncate(start)
+    return dict(sorted(watch.seconds.items()))
+
+
+def draft_seconds(backend: Backend, tokens: Tokens, clock: Clock = time.perf_counter) -> float:
+    """Seconds that a draft model takes for one token: the fastest of a few."""
+    start = backend.length
+    seconds = []
+    for token in tokens[:_DRAFT_PASSES]:
+        started = clock()
+        backend.forward([token], rows="last")
+        backend.commit([0])
+        seconds.append(clock() - started)
+    backend.truncate(start)
+    return min(seconds)
