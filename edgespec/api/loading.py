@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from edgespec import hub
-from edgespec.api.model import Model
+from edgespec.api.model import Model, Speculation
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.calibration import Measurements, RowCounts, choose_numerics, fingerprint, measured_rows
-from edgespec.control import AdaptivePolicy, Policy
+from edgespec.control import AdaptivePolicy
 from edgespec.engine import VerifyMode
 from edgespec.errors import (
     BackendError,
@@ -116,19 +116,20 @@ def _load(path: Path, options: LoadOptions, s: Settings, label: str) -> LoadedMo
 def _assemble(
     target: LoadedModel, path: Path, draft_path: Path | None, sources: tuple[Source, ...], s: Settings
 ) -> Model:
-    proposers: dict[Source, Proposer] = {}
-    if "suffix" in sources:
-        proposers["suffix"] = SuffixProposer()
-    if "ngram" in sources:
-        proposers["ngram"] = NgramProposer()
+    proposers: dict[Source, Proposer] = {"suffix": SuffixProposer(), "ngram": NgramProposer()}
     draft = None
     if draft_path is not None:
         draft, shared = _load_draft(target, path, draft_path, s)
         proposers["draft"] = ModelProposer(draft.backend, shared, s.notify)
     try:
         rows = _row_counts(target, path, s) if sources else RowCounts("exact", "plain decoding", (1,))
-        policy: Policy = AdaptivePolicy(sources, draft_max=s.draft_max, row_counts=rows.allowed)
-        return Model(target, draft, proposers, policy, rows, s.verify, s.notify)
+
+        def speculate(spec: str) -> Speculation:
+            chosen = _sources(spec, draft_path)
+            policy = AdaptivePolicy(chosen, draft_max=s.draft_max, row_counts=rows.allowed)
+            return Speculation(policy, {name: proposers[name] for name in chosen})
+
+        return Model(target, draft, speculate, s.spec, rows, s.verify, s.notify)
     except BaseException:
         if draft is not None:
             draft.backend.close()

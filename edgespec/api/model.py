@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from edgespec.backends.base import LoadedModel, ModelInfo
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from edgespec.api.chat import Chat
 
 
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """One way to speculate: who may propose, and the policy with what it has learnt. None is plain."""
+
+    policy: Policy
+    proposers: Mapping[Source, Proposer]
+
+
 class Model:
     """A target, at most one draft model, and one cache that all its chats share in turn.
 
@@ -31,8 +40,8 @@ class Model:
         self,
         target: LoadedModel,
         draft: LoadedModel | None,
-        proposers: Mapping[Source, Proposer],
-        policy: Policy,
+        speculate: Callable[[str], Speculation],
+        spec: str,
         rows: RowCounts,
         verify: VerifyMode,
         notify: Callable[[str], None],
@@ -44,12 +53,14 @@ class Model:
         self.stats = Summary()
         """Counters of the last answer, also while it is running."""
         self._target, self._draft = target, draft
+        self._speculate = speculate
+        self._speculation = now = speculate(spec)
         self._template = ChatTemplate(target.info.chat_template, target.vocabulary, notify)
         self._session = Session(
             target.backend,
             target.vocabulary.is_eog,
-            policy,
-            proposers,
+            now.policy,
+            now.proposers,
             notify=notify,
             aborts=(draft.backend.abort,) if draft else (),
         )
@@ -67,6 +78,28 @@ class Model:
     def status(self) -> Status:
         """Whether speculation is on, who proposes, and why."""
         return self._session.policy.status
+
+    def speculation(self, spec: str) -> Speculation:
+        """Another way to speculate with this model, for `using`; `spec` is as in `Settings`.
+
+        It knows of this run nothing yet and keeps what it learns. Raises UsageError.
+        """
+        return self._speculate(spec)
+
+    @contextlib.contextmanager
+    def using(self, speculation: Speculation) -> Iterator[None]:
+        """Answers inside speculate this way, with nothing cached by its proposers at the start."""
+        before, self._speculation = self._speculation, speculation
+        try:
+            self._session.use(speculation.policy, speculation.proposers)
+            yield
+        finally:
+            self._speculation = before
+            self._session.use(before.policy, before.proposers)
+
+    def forget(self) -> None:
+        """Empty the cache: the next prompt is evaluated from its start."""
+        self._session.forget()
 
     @property
     def context_used(self) -> int:

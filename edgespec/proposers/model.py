@@ -46,6 +46,9 @@ class ModelProposer:
 
     def begin(self, history: Tokens) -> None:
         self._full = False
+        if not history:
+            self._backend.truncate(0)
+            self._cached.clear()
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         room = self._backend.n_ctx - len(history)
