@@ -2,6 +2,6 @@
 
 from edgespec.api.chat import Chat
 from edgespec.api.loading import Settings, load
-from edgespec.api.model import Model
+from edgespec.api.model import Model, Speculation
 
-__all__ = ["Chat", "Model", "Settings", "load"]
+__all__ = ["Chat", "Model", "Settings", "Speculation", "load"]

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from edgespec import hub
-from edgespec.api.model import Model
+from edgespec.api.model import Model, Speculation
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.calibration import (
     SECONDS,
+    Measured,
     Measurements,
     RowCounts,
     choose_numerics,
@@ -130,42 +131,41 @@ def _assemble(
     draft = None
     if draft_path is not None:
         draft, shared = _load_draft(target, path, draft_path, s)
-        guide = suffix if "suffix" in sources else None
-        proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, guide)
+        proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, suffix)
     try:
         stored = Measurements(fingerprint(path), target.info.settings)
-        if not sources:
-            rows, policy = RowCounts("exact", "plain decoding", (1,)), _plain()
-            return Model(target, draft, {}, policy, rows, s.verify, s.notify)
         sample = _sample(target)
-        found = measured(target.backend, sample, stored, s.notify)
-        rows = choose_numerics(s.numerics, found.exact)
-        cost = CostModel(found.seconds)
-        if draft is not None and draft_path is not None:
-            cost.draft["draft"] = draft_seconds(draft.backend, sample)
-        name = "survival:" + (fingerprint(draft_path) if draft_path else "alone")
-        policy = Controller(
-            sources,
-            cost,
-            Calibration.from_json(stored.get(name)),
-            draft_max=s.draft_max,
-            row_counts=rows.allowed,
+        found = Measured((1,), {1: 1.0})
+        rows = RowCounts("exact", "plain decoding", found.exact)
+        if sources:
+            found = measured(target.backend, sample, stored, s.notify)
+            rows = choose_numerics(s.numerics, found.exact)
+        drafting: dict[Source, float] = (
+            {} if draft is None else {"draft": draft_seconds(draft.backend, sample)}
         )
+        name = "survival:" + (fingerprint(draft_path) if draft_path else "alone")
 
-        def save() -> None:
-            stored.put(SECONDS, policy.cost.as_json())
-            stored.put(name, policy.calibration.as_json())
+        def speculate(spec: str) -> Speculation:
+            chosen = _sources(spec, draft_path)
+            policy = Controller(
+                chosen,
+                CostModel(found.seconds, drafting),
+                Calibration.from_json(stored.get(name)),
+                draft_max=s.draft_max,
+                row_counts=rows.allowed,
+            )
 
-        used = {source: proposers[source] for source in sources}
-        return Model(target, draft, used, policy, rows, s.verify, s.notify, save)
+            def save() -> None:
+                stored.put(SECONDS, policy.cost.as_json())
+                stored.put(name, policy.calibration.as_json())
+
+            return Speculation(policy, {name: proposers[name] for name in chosen}, save if chosen else None)
+
+        return Model(target, draft, speculate, s.spec, rows, s.verify, s.notify)
     except BaseException:
         if draft is not None:
             draft.backend.close()
         raise
-
-
-def _plain() -> Controller:
-    return Controller((), CostModel({1: 1.0}))
 
 
 def _sample(target: LoadedModel) -> list[int]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from edgespec.backends.base import LoadedModel, ModelInfo
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from edgespec.api.chat import Chat
 
 
+@dataclass(frozen=True, slots=True)
+class Speculation:
+    """One way to speculate: who may propose, and the policy with what it has learnt. None is plain.
+
+    `save` keeps that for the next start.
+    """
+
+    policy: Policy
+    proposers: Mapping[Source, Proposer]
+    save: Callable[[], None] | None = None
+
+
 class Model:
     """A target, at most one draft model, and one cache that all its chats share in turn.
 
@@ -31,14 +44,12 @@ class Model:
         self,
         target: LoadedModel,
         draft: LoadedModel | None,
-        proposers: Mapping[Source, Proposer],
-        policy: Policy,
+        speculate: Callable[[str], Speculation],
+        spec: str,
         rows: RowCounts,
         verify: VerifyMode,
         notify: Callable[[str], None],
-        save: Callable[[], None] = lambda: None,
     ) -> None:
-        self._save = save
         self.info: ModelInfo = target.info
         self.draft_info: ModelInfo | None = draft.info if draft else None
         self.rows = rows
@@ -46,12 +57,14 @@ class Model:
         self.stats = Summary()
         """Counters of the last answer, also while it is running."""
         self._target, self._draft = target, draft
+        self._speculate = speculate
+        self._speculation = now = speculate(spec)
         self._template = ChatTemplate(target.info.chat_template, target.vocabulary, notify)
         self._session = Session(
             target.backend,
             target.vocabulary.is_eog,
-            policy,
-            proposers,
+            now.policy,
+            now.proposers,
             notify=notify,
             aborts=(draft.backend.abort,) if draft else (),
         )
@@ -69,6 +82,28 @@ class Model:
     def status(self) -> Status:
         """Whether speculation is on, who proposes, and why."""
         return self._session.policy.status
+
+    def speculation(self, spec: str) -> Speculation:
+        """Another way to speculate with this model, for `using`; `spec` is as in `Settings`.
+
+        It knows of this run nothing yet and keeps what it learns. Raises UsageError.
+        """
+        return self._speculate(spec)
+
+    @contextlib.contextmanager
+    def using(self, speculation: Speculation) -> Iterator[None]:
+        """Answers inside speculate this way, with nothing cached by its proposers at the start."""
+        before, self._speculation = self._speculation, speculation
+        try:
+            self._session.use(speculation.policy, speculation.proposers)
+            yield
+        finally:
+            self._speculation = before
+            self._session.use(before.policy, before.proposers)
+
+    def forget(self) -> None:
+        """Empty the cache: the next prompt is evaluated from its start."""
+        self._session.forget()
 
     @property
     def context_used(self) -> int:
@@ -135,10 +170,14 @@ class Model:
                         stats.cached_tokens = event.outcome.context
                     stats.add(event)
                     if event.finish is not None:
-                        self._save()
+                        self._keep()
                     yield event
 
         return counted()
+
+    def _keep(self) -> None:
+        if self._speculation.save is not None:
+            self._speculation.save()
 
     def cancel(self) -> None:
         """From any thread: end the running answer at once; what it has stays."""
@@ -146,7 +185,7 @@ class Model:
 
     def close(self) -> None:
         """Free the models and keep what was measured. May be called again."""
-        self._save()
+        self._keep()
         self._target.backend.close()
         if self._draft is not None:
             self._draft.backend.close()

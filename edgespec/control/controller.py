@@ -159,7 +159,7 @@ class Controller:
         model = self._value(np.concatenate((known, typical)), j, ahead)
         now = self._value(known, j, 0)[-1] if j else 1.0 - self._pace
         best_model = float(model[j:].max())
-        if j and copied and self.calibration.chance(copied[0]) >= _SURE:
+        if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
             copying = self._value(np.concatenate((known, self._chances(copied)))[: self._limit], j, 0)
             if float(copying[j:].max(initial=-np.inf)) > max(best_model, now):
                 return "copy"

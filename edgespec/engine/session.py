@@ -87,6 +87,21 @@ class Session:
     def policy(self) -> Policy:
         return self._decoder.policy
 
+    def use(self, policy: Policy, proposers: Mapping[Source, Proposer]) -> None:
+        """Speculate in another way from the next answer on; the proposers begin with nothing cached."""
+        if self._busy.locked():
+            raise UsageError(_BUSY)
+        self._proposers = dict(proposers)
+        self._decoder = Decoder(self._backend, self._proposers, policy, self._clock)
+        for proposer in self._proposers.values():
+            proposer.begin(())
+
+    def forget(self) -> None:
+        """Empty the cache: the next prompt is evaluated from its start."""
+        if self._busy.locked():
+            raise UsageError(_BUSY)
+        self._cut(0)
+
     def cancel(self) -> None:
         """From any thread: end the generation as soon as possible, with reason "cancelled"."""
         self._cancelled.set()

@@ -58,7 +58,10 @@ class ModelProposer:
 
     def begin(self, history: Tokens) -> None:
         self._full = False
-        if len(history) < self._backend.n_ctx:
+        if not history:
+            self._backend.truncate(0)
+            self._cached.clear()
+        elif len(history) < self._backend.n_ctx:
             self._catch_up(history)
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:

@@ -79,10 +79,10 @@ def test_bias_and_penalties_outside_the_row_are_ignored():
     assert Sampler(s).choose(row, [0, 7, 100]) == 2
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 2**32),
-    size=st.sampled_from([2, 7, 300, 4200]),
+    size=st.sampled_from([2, 7, 300, 2200]),
     spread=st.sampled_from([0.1, 2.0, 8.0]),
     s=st.builds(
         SamplingSettings,

@@ -87,7 +87,7 @@ def test_tokens_are_distributed_as_the_target_at_every_depth(mode, depth):
 @pytest.mark.parametrize(
     ("change", "draws"),
     [
-        ({"temperature": 0.6}, DRAWS),
+        ({"temperature": 0.6}, 5_000),
         ({"top_k": 2}, 5_000),
         ({"top_p": 0.75}, 5_000),
         ({"min_p": 0.5}, 5_000),
@@ -106,19 +106,19 @@ def test_tokens_are_distributed_as_the_target_after_transforms(mode, change, dra
 @pytest.mark.parametrize("mode", MODES)
 def test_a_point_mass_is_accepted_as_often_as_the_target_says_it(mode, depth):
     run = Decoding(SamplingSettings(**OPEN, seed=9), mode, depth, "point")
-    assert fits(run.run(), dict(enumerate(P))) > 0.01
+    assert fits(run.run(10_000), dict(enumerate(P))) > 0.01
     assert run.accepted / run.verified == pytest.approx(P[2], abs=0.02)
 
 
 def test_rejection_accepts_the_overlap_of_both_distributions():
     run = Decoding(SamplingSettings(**OPEN, seed=4), "rejection", 4)
-    run.run()
+    run.run(10_000)
     assert run.accepted / run.verified == pytest.approx(0.70, abs=0.02)
 
 
 def test_coupling_accepts_at_least_its_bound():
     run = Decoding(SamplingSettings(**OPEN, seed=4), "coupled", 4)
-    run.run()
+    run.run(10_000)
     assert run.accepted / run.verified > (1 - 0.3) / (1 + 0.3) - 0.02
 
 
