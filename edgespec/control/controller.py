@@ -13,7 +13,7 @@ from edgespec.control.ledger import Bets, Ledger, price_of_risk, urgency
 from edgespec.control.survival import Calibration
 from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Plan, Source, Status
 
-_PRICE = 0.03
+_PRICE = 0.02
 _PROBE_SHARE = 0.01
 _AHEAD = 16
 _SURE = 0.85

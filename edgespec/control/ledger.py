@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 FLOOR = 0.97
 _SHARE = 1.0 / 0.972 - 1.0
-_LIKELY_TOKENS = 16
-_SHORTFALL = 0.012
+_LIKELY_TOKENS = 11
+_SHORTFALL = 0.02
 _LARGEST_DEBT = 1.0
 
 
@@ -18,9 +18,9 @@ class Ledger:
     """All in units of one plain token's time.
 
     `saved` is emitted tokens minus time spent, over the answer so far. A round may take what is saved
-    plus a share of just under 3% of what plain would have taken, for at least 16 tokens, since shorter
+    plus a share of just under 3% of what plain would have taken, for at least 11 tokens, since shorter
     answers are rare. It may go beyond only by a hair's breadth in expectation: the expected shortfall
-    stays under 0.012 tokens, and the worst case under one token.
+    stays under 0.02 tokens, and the worst case under one token.
     """
 
     def __init__(self) -> None:
