@@ -41,7 +41,7 @@ def main() -> None:
     print("|---|---|---|---|")
     for name, settings in CASES.items():
         judge = Judge(Sampler(settings))
-        draft = chain(accepted_everywhere(judge, rows), "draft", [1.0] * DRAFTED)
+        draft = chain(accepted_everywhere(judge, rows), "draft", [(1.0, 0.0)] * DRAFTED)
         assert len(judge(draft, rows, HISTORY).path) == DRAFTED
         times = []
         for _ in range(REPEATS):

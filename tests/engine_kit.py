@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from edgespec.backends.scripted import Faults, Logits, ScriptedBackend, hashed
-from edgespec.control import FixedPolicy, Policy
+from edgespec.backends.scripted import Faults, Logits, ScriptedBackend, SimulatedClock, hashed
+from edgespec.control import Calibration, Controller, CostModel, FixedPolicy, Policy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
 from edgespec.text.stream import TokenStream
 from edgespec.text.table import TableVocabulary
-from edgespec.types import Draft, Plan, SamplingSettings, Source, StepEvent, Tokens, Verdict
+from edgespec.types import Clock, Draft, Evidence, Plan, SamplingSettings, Source, StepEvent, Tokens, Verdict
 
 N_VOCAB = 12
 VOCABULARY = TableVocabulary([bytes([97 + i]) for i in range(26)])
@@ -22,6 +23,8 @@ VOCABULARY = TableVocabulary([bytes([97 + i]) for i in range(26)])
 GREEDY = SamplingSettings(temperature=0.0)
 PROMPT = (0, 1, 2, 3, 0, 1, 2, 4, 0, 1, 2)
 ENDLESS = frozenset[int]()
+UNSURE = (0.9, 0.0)
+"""Evidence of a draft model that copying says nothing of."""
 
 
 def looping(n_vocab: int = N_VOCAB, salt: int = 1) -> Logits:
@@ -57,19 +60,22 @@ class TreeProposer:
             tokens += [wrong[i], right[i]]
             parents += [2 * i - 2, 2 * i - 1] if i else [-1, -1]
         n = len(tokens)
-        return Draft(tuple(tokens), tuple(parents), (1.0,) * n, (self.name,) * n)
+        return Draft(tuple(tokens), tuple(parents), (UNSURE,) * n, (self.name,) * n)
 
     def observe(self, verdict: Verdict) -> None:
         pass
 
 
 class Guesses:
-    """Proposes what a function of the history says."""
+    """Proposes what a function of the history says, for nothing."""
 
-    name: Source = "draft"
-
-    def __init__(self, guess: Callable[[Tokens], Sequence[int]]) -> None:
-        self._guess = guess
+    def __init__(
+        self,
+        guess: Callable[[Tokens], Sequence[int]],
+        name: Source = "draft",
+        evidence: Evidence = UNSURE,
+    ) -> None:
+        self._guess, self.name, self._evidence = guess, name, evidence
 
     def begin(self, history: Tokens) -> None:
         pass
@@ -77,10 +83,42 @@ class Guesses:
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         tokens = tuple(self._guess(history))[: plan.max_draft]
         n = len(tokens)
-        return Draft(tokens, tuple(range(-1, n - 1)), (1.0,) * n, (self.name,) * n)
+        return Draft(tokens, tuple(range(-1, n - 1)), (self._evidence,) * n, (self.name,) * n)
 
     def observe(self, verdict: Verdict) -> None:
         pass
+
+
+Seconds = Callable[[int], float]
+"""What a pass over so many rows takes."""
+
+Q8 = {1: 1.0, 2: 1.6, 4: 1.9, 5: 2.9, 8: 2.9, 16: 4.8, 64: 15.0}
+CURVES: dict[str, Seconds] = {
+    "flat": lambda n: 1.0 + 0.01 * (n - 1),
+    "linear": lambda n: 1.0 + 0.3 * (n - 1),
+    "stairs": lambda n: 1.0 + 0.8 * ((n - 1) // 4) + 0.01 * n,
+    "steep": lambda n: 1.0 + 0.9 * (n - 1),
+    "q8": lambda n: float(np.interp(n, list(Q8), list(Q8.values()))),
+}
+
+
+def controller(
+    sources: Sequence[Source],
+    seconds: Seconds = CURVES["linear"],
+    *,
+    draft: float = 0.2,
+    calibration: Calibration | None = None,
+    **how,
+) -> Controller:
+    """A controller that knows these costs to the last digit."""
+    cost = CostModel({n: seconds(n) for n in range(1, 66)}, {"draft": draft})
+    return Controller(sources, cost, calibration, **how)
+
+
+def timed(logits: Logits, seconds: Seconds, n_vocab: int = N_VOCAB) -> tuple[ScriptedBackend, SimulatedClock]:
+    """A target that takes simulated time."""
+    clock = SimulatedClock()
+    return ScriptedBackend(logits, n_vocab, clock=clock, seconds=seconds), clock
 
 
 def model_proposer(
@@ -117,12 +155,13 @@ def session(
     depth: int = 5,
     *,
     policy: Policy | None = None,
+    clock: Clock = time.perf_counter,
     eog: frozenset[int] = ENDLESS,
     notify: Callable[[str], None] = lambda _: None,
 ) -> Session:
     proposers = {} if made is None else {made.name: made}
     policy = policy or FixedPolicy(tuple(proposers), depth)
-    return Session(backend, eog.__contains__, policy, proposers, notify=notify)
+    return Session(backend, eog.__contains__, policy, proposers, clock=clock, notify=notify)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from edgespec.backends import llamacpp
 from edgespec.backends.base import LoadOptions
 from edgespec.backends.rows import exact_rows
-from edgespec.control import AdaptivePolicy, FixedPolicy
+from edgespec.control import Controller, CostModel, FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
 from edgespec.sampling import noise
@@ -94,11 +94,12 @@ def policies(exact):
 def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompts, exact):
     assert max(exact) >= 4, f"only {exact} rows are exact here: nothing to test"
     sampling, totals, decode = SAMPLINGS[how], {}, Decoding(*models)
-    adaptive = AdaptivePolicy(("suffix", "ngram", "draft"), draft_max=7, row_counts=exact)
+    cheap = CostModel({n: 0.02 + 0.001 * n for n in range(1, 17)}, {"draft": 0.002})
+    controller = Controller(("suffix", "ngram", "draft"), cheap, draft_max=7, row_counts=exact)
     for i, (prompt, about) in enumerate(zip(prompts, PROMPTS, strict=True)):
         decode(prompt, sampling, tokens=1)
         expected, *_ = decode(prompt, sampling)
-        for name, policy in (*policies(exact), *([("all, adaptive", adaptive)] if i % 3 == 0 else [])):
+        for name, policy in (*policies(exact), *([("all, by the controller", controller)] if i % 3 == 0 else [])):
             ids, drafted, accepted = decode(prompt, sampling, policy)
             assert ids == expected, f"{name} on {about['id']}"
             total = totals.setdefault(name, [0, 0])

@@ -5,7 +5,7 @@ import pytest
 from engine_kit import N_VOCAB, looping
 
 from edgespec.backends.scripted import Faults, ScriptedBackend
-from edgespec.calibration import Measurements, choose_numerics, fingerprint, measured_rows
+from edgespec.calibration import Measurements, choose_numerics, fingerprint, measured
 from edgespec.calibration.numerics import COUNTS
 
 SETTINGS = {"threads": 4, "flash": True, "library": "1.0"}
@@ -112,12 +112,12 @@ TEXT = [i % N_VOCAB for i in range(80)]
 
 def test_exact_counts_are_measured_once_and_stored(tmp_path):
     notices, backend = [], Uneven(3)
-    got = measured_rows(backend, TEXT, Measurements("m", SETTINGS, tmp_path), notices.append)
-    assert got == (1, 2, 3)
+    got = measured(backend, TEXT, Measurements("m", SETTINGS, tmp_path), notices.append)
+    assert got.exact == (1, 2, 3)
     assert len(notices) == 1
     assert backend.length == 0
     calls = backend.calls
-    again = measured_rows(backend, TEXT, Measurements("m", SETTINGS, tmp_path), notices.append)
+    again = measured(backend, TEXT, Measurements("m", SETTINGS, tmp_path), notices.append)
     assert again == got
     assert backend.calls == calls
     assert len(notices) == 1
@@ -127,17 +127,17 @@ def test_exact_counts_are_measured_once_and_stored(tmp_path):
 def test_a_stored_value_that_makes_no_sense_is_measured_again(tmp_path, known):
     stored = Measurements("m", SETTINGS, tmp_path)
     stored.put("exact_rows", known)
-    assert measured_rows(Uneven(2), TEXT, stored, lambda _: None) == (1, 2)
+    assert measured(Uneven(2), TEXT, stored, lambda _: None).exact == (1, 2)
 
 
 def test_counts_beyond_the_backends_rows_are_not_tried(tmp_path):
     stored = Measurements("m", SETTINGS, tmp_path)
-    assert measured_rows(Uneven(99, max_rows=5), TEXT, stored, lambda _: None) == (1, 2, 3, 4, 5)
+    assert measured(Uneven(99, max_rows=5), TEXT, stored, lambda _: None).exact == (1, 2, 3, 4, 5)
 
 
 def test_a_fully_exact_backend_has_all_counts(tmp_path):
-    got = measured_rows(Uneven(99), TEXT, Measurements("m", SETTINGS, tmp_path), lambda _: None)
-    assert got == (1, *COUNTS)
+    got = measured(Uneven(99), TEXT, Measurements("m", SETTINGS, tmp_path), lambda _: None)
+    assert got.exact == (1, *COUNTS)
 
 
 @pytest.mark.parametrize(

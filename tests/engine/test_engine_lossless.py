@@ -4,6 +4,7 @@ import math
 
 import pytest
 from engine_kit import (
+    CURVES,
     GREEDY,
     N_VOCAB,
     PROMPT,
@@ -13,15 +14,17 @@ from engine_kit import (
     TreeProposer,
     answer,
     looping,
+    controller,
     model_proposer,
     plain,
     proposer,
     session,
+    timed,
     wandering,
 )
 
 from edgespec.backends.scripted import Faults, ScriptedBackend, from_script
-from edgespec.control import AdaptivePolicy, FixedPolicy
+from edgespec.control import FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.errors import PromptTooLongError
 from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
@@ -91,12 +94,14 @@ def test_temperature_zero_ignores_the_seed():
 
 
 @pytest.mark.parametrize("kind", PROPOSERS)
-def test_the_adaptive_policy_gives_plain_ids(kind):
+def test_the_controller_gives_plain_ids(kind):
     logits = wandering()
     made = proposer(kind, logits)
-    policy = AdaptivePolicy((made.name,), draft_max=16, row_counts=(1, 2, 3, 6))
-    s = session(ScriptedBackend(logits, N_VOCAB), made, policy=policy)
-    assert answer(s, PROMPT, 200, HOT).ids == plain(logits, n=200, sampling=HOT).ids
+    target, clock = timed(logits, CURVES["flat"])
+    policy = controller((made.name,), CURVES["flat"], draft_max=16, row_counts=(1, 2, 3, 6))
+    got = answer(session(target, made, policy=policy, clock=clock), PROMPT, 200, HOT)
+    assert got.ids == plain(logits, n=200, sampling=HOT).ids
+    assert got.verified > 0
 
 
 def test_all_proposers_together_give_plain_ids():
@@ -107,8 +112,9 @@ def test_all_proposers_together_give_plain_ids():
         "draft": model_proposer(looping(salt=9)),
     }
     for sampling in (GREEDY, HOT):
-        for policy in (FixedPolicy(tuple(proposers), 6), AdaptivePolicy(tuple(proposers))):
-            s = Session(ScriptedBackend(logits, N_VOCAB), lambda _: False, policy, proposers)
+        for policy in (FixedPolicy(tuple(proposers), 6), controller(tuple(proposers), CURVES["flat"])):
+            target, clock = timed(logits, CURVES["flat"])
+            s = Session(target, lambda _: False, policy, proposers, clock=clock)
             assert answer(s, PROMPT, 150, sampling).ids == plain(logits, n=150, sampling=sampling).ids
 
 

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from engine_kit import (
+    CURVES,
     GREEDY,
     N_VOCAB,
     PROMPT,
@@ -11,15 +12,16 @@ from engine_kit import (
     VOCABULARY,
     Guesses,
     answer,
+    controller,
     looping,
     model_proposer,
     plain,
     proposer,
     session,
+    timed,
 )
 
 from edgespec.backends.scripted import Faults, ScriptedBackend
-from edgespec.control import AdaptivePolicy
 from edgespec.engine import Request, Session
 from edgespec.engine.session import PREFILL_CHUNK
 from edgespec.errors import BackendError, UsageError
@@ -435,9 +437,9 @@ def test_an_empty_prompt_is_a_usage_error():
 
 def test_many_turns_of_every_kind_in_one_session():
     logits = looping(salt=5)
-    target = ScriptedBackend(logits, N_VOCAB)
+    target, clock = timed(logits, CURVES["flat"])
     made = proposer("suffix", logits)
-    s = session(target, made, policy=AdaptivePolicy(("suffix",)))
+    s = session(target, made, policy=controller(("suffix",), CURVES["flat"]), clock=clock)
     history = list(PROMPT)
     for turn in range(24):
         sampling = SamplingSettings(temperature=[0.0, 1.1][turn % 2], seed=turn)

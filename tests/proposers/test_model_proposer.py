@@ -3,7 +3,7 @@ from engine_kit import N_VOCAB, PROMPT, looping, model_proposer, wandering
 
 from edgespec.backends.scripted import Faults, ScriptedBackend
 from edgespec.proposers import ModelProposer
-from edgespec.sampling import Sampler
+from edgespec.sampling import Sampler, confidence
 from edgespec.types import Plan, SamplingSettings
 
 HOT = SamplingSettings(temperature=1.2, seed=6)
@@ -26,6 +26,10 @@ def greedy_chain(logits, history, n):
     return tuple(out[len(history) :])
 
 
+def stop_after(n):
+    return lambda drafted, copied: "draft" if len(drafted) < n else "stop"
+
+
 @pytest.mark.parametrize("n", [1, 2, 7])
 def test_a_draft_is_what_the_small_model_would_say(n):
     logits = looping()
@@ -33,7 +37,9 @@ def test_a_draft_is_what_the_small_model_would_say(n):
     assert draft.tokens == greedy_chain(logits, PROMPT, n)
     assert draft.is_chain
     assert draft.q is None
-    assert list(draft.survival) == sorted(draft.survival, reverse=True)
+    rows = [logits((*PROMPT, *draft.tokens[:i])) for i in range(n)]
+    assert draft.evidence == tuple((confidence(row), 0.0) for row in rows)
+    assert draft.sources == ("draft",) * n
 
 
 def test_a_sampled_draft_under_coupling_uses_the_targets_noise():
@@ -90,19 +96,19 @@ def test_an_edited_history_is_like_a_new_one(refuse):
 def test_the_plan_may_stop_the_draft_between_tokens():
     asked = []
 
-    def worth(drafted, survival):
-        asked.append((drafted, survival))
-        return drafted < 3
+    def choose(drafted, copied):
+        asked.append((tuple(drafted), tuple(copied)))
+        return "draft" if len(drafted) < 3 else "stop"
 
-    draft = model_proposer(looping()).propose(PROMPT, Plan(("draft",), 8, worth=worth))
+    draft = model_proposer(looping()).propose(PROMPT, Plan(("draft",), 8, choose=choose))
     assert len(draft) == 3
-    assert asked == [(0, 1.0), *((i + 1, s) for i, s in enumerate(draft.survival))]
+    assert asked == [(draft.evidence[:i], ()) for i in range(4)]
 
 
 def test_not_worth_a_token_means_no_pass():
     backend = Counting(looping(), N_VOCAB)
     p = ModelProposer(backend, N_VOCAB, lambda _: None)
-    assert p.propose(PROMPT, Plan(("draft",), 8, worth=lambda drafted, survival: False)).tokens == ()
+    assert p.propose(PROMPT, Plan(("draft",), 8, choose=lambda drafted, copied: "stop")).tokens == ()
     assert backend.passes == []
 
 
@@ -111,7 +117,7 @@ def test_no_sampled_token_is_dropped_for_what_came_after_it(stop):
     """Rejection sampling is biased if a token's fate hangs on later tokens: a draft ends where all stand."""
     p = model_proposer(wandering())
     p.configure(HOT, "rejection")
-    plan = Plan(("draft",), 8, (1, 2, 5, 9), lambda drafted, survival: drafted < stop)
+    plan = Plan(("draft",), 8, (1, 2, 5, 9), stop_after(stop))
     draft = p.propose(PROMPT, plan)
     assert plan.fit(len(draft)) == len(draft) >= stop
 

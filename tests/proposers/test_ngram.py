@@ -48,14 +48,17 @@ def test_an_edited_history_is_like_a_new_one(before, after, shared):
 
 
 @given(TEXTS, st.integers(1, 40))
-def test_drafts_are_chains_with_falling_survival(text, most):
+def test_drafts_are_chains_whose_match_grows_by_one_a_token(text, most):
     p = NgramProposer()
     p.begin(text)
     draft = p.propose(text, Plan(("ngram",), most))
     assert len(draft) in (0, most)
     assert draft.is_chain
     assert draft.q is None
-    assert list(draft.survival) == sorted(draft.survival, reverse=True)
+    lengths = [length for length, share, times in draft.evidence if (share, times) == (1.0, 1.0)]
+    assert len(lengths) == len(draft)
+    assert lengths == [lengths[0] + i for i in range(len(lengths))] if lengths else not draft
+    assert all(2 <= length for length in lengths[:1])
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])

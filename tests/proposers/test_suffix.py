@@ -61,11 +61,11 @@ def test_growing_in_steps_is_growing_at_once(text, data):
 
 @given(TEXTS, st.integers(1, 12))
 def test_the_first_guess_is_the_most_frequent_continuation_of_the_longest_match(text, most):
-    draft = SuffixProposer(shortest=2)
+    draft = SuffixProposer()
     draft.begin(text)
     guess = draft.propose(text, Plan(("suffix",), most))
     n = longest_repeated_suffix(text)
-    if n < 2:
+    if n < 1:
         assert guess.tokens == ()
         return
     follows = Counter(text[i + n] for i in range(len(text) - n) if text[i : i + n] == text[-n:])
@@ -77,6 +77,11 @@ def test_the_first_guess_is_the_most_frequent_continuation_of_the_longest_match(
     )
     assert guess.tokens[0] == latest
     assert 1 <= len(guess) <= most
+    length, share, times = guess.evidence[0]
+    assert length == n
+    assert times == most_often
+    assert (share == 1.0) == (len(follows) == 1)
+    assert share == pytest.approx(most_often / follows.total(), abs=2e-3)
 
 
 @given(TEXTS, TEXTS, st.integers(0, 8))
@@ -91,15 +96,18 @@ def test_an_edited_history_is_like_a_new_one(before, after, shared):
 
 
 @given(TEXTS, st.integers(1, 40))
-def test_drafts_are_chains_with_falling_survival(text, most):
+def test_drafts_are_chains_that_say_what_each_token_was_copied_for(text, most):
     p = SuffixProposer()
     p.begin(text)
     draft = p.propose(text, Plan(("suffix",), most))
     assert len(draft) <= most
     assert draft.is_chain
     assert draft.q is None
-    assert all(0 < s <= 1 for s in draft.survival)
-    assert list(draft.survival) == sorted(draft.survival, reverse=True)
+    whole = [*text, *draft.tokens]
+    for i, (length, share, times) in enumerate(draft.evidence):
+        matched = whole[len(text) + i - int(length) : len(text) + i]
+        assert 1 <= times <= occurrences(text, matched)
+        assert 0 < share <= 1
 
 
 @pytest.mark.parametrize("most", [1, 3, 10])

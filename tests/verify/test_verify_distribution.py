@@ -63,7 +63,7 @@ class Decoding:
             n = len(self.tokens)
             guesses = [self.guess(n + i) for i in range(self.depth)]
             qs = [self.q] * self.depth if self.drafting == "sampled" and self.mode == "rejection" else None
-            draft = chain(guesses, "draft", [1.0] * self.depth, qs)
+            draft = chain(guesses, "draft", [(1.0, 0.0)] * self.depth, qs)
             if self.mode == "coupled":
                 verdict = verify_coupled(draft, lambda _, path, n=n: self.sampler.choose(row, range(n), path))
             else:
@@ -143,7 +143,7 @@ def test_transitions_are_the_targets_when_rows_depend_on_the_context(mode):
                 else draw(qs[before], 3, n + i, DRAFT)
             )
         used = None if mode == "coupled" else [qs[before] for before in (last, *guesses[:-1])]
-        draft = chain(guesses, "draft", [1.0] * 4, used)
+        draft = chain(guesses, "draft", [(1.0, 0.0)] * 4, used)
         if mode == "coupled":
             verdict = verify_coupled(
                 draft,
@@ -169,14 +169,14 @@ def trees(kind, count):
     first = np.searchsorted(np.cumsum(Q), u)
     for i in range(count):
         if kind == "point":
-            yield Draft((2, 1, 2, 1), (-1, -1, 0, 0), (1.0,) * 4, ("draft",) * 4)
+            yield Draft((2, 1, 2, 1), (-1, -1, 0, 0), ((1.0, 0.0),) * 4, ("draft",) * 4)
             continue
         tokens, qs = [int(x) for x in first[i]], [WHOLE] * 4
         if kind == "without replacement":
             for k in (1, 3):
                 qs[k] = WITHOUT[tokens[k - 1]]
                 tokens[k] = int(np.searchsorted(np.cumsum(qs[k].probs), u[i, k]))
-        yield Draft(tuple(tokens), (-1, -1, 0, 0), (1.0,) * 4, ("draft",) * 4, tuple(qs))
+        yield Draft(tuple(tokens), (-1, -1, 0, 0), ((1.0, 0.0),) * 4, ("draft",) * 4, tuple(qs))
 
 
 @pytest.mark.parametrize("kind", ["point", "with replacement", "without replacement"])

@@ -15,7 +15,7 @@ def drafts(draw_):
     n = draw_(st.integers(0, 10))
     tokens = draw_(st.lists(st.integers(0, N - 1), min_size=n, max_size=n))
     parents = [draw_(st.integers(-1, i - 1)) for i in range(n)]
-    return Draft(tuple(tokens), tuple(parents), (1.0,) * n, ("draft",) * n)
+    return Draft(tuple(tokens), tuple(parents), ((1.0, 0.0),) * n, ("draft",) * n)
 
 
 @st.composite
@@ -60,7 +60,7 @@ def test_coupling_asks_for_the_row_and_path_of_the_node_it_is_at(draft, says):
 def test_rejection_emits_only_what_the_target_could_say(draft, p, seed, sampled):
     if sampled:
         q = Distribution(np.arange(N), np.full(N, 1 / N))
-        draft = Draft(draft.tokens, draft.parents, draft.survival, draft.sources, (q,) * len(draft))
+        draft = Draft(draft.tokens, draft.parents, draft.evidence, draft.sources, (q,) * len(draft))
     verdict = verify_rejection(draft, lambda row, path: p, seed, 5)
     assert is_path(draft, verdict.path)
     for token in [draft.tokens[i] for i in verdict.path] + [verdict.next_token]:
@@ -70,7 +70,7 @@ def test_rejection_emits_only_what_the_target_could_say(draft, p, seed, sampled)
 @given(distributions(), st.integers(0, 2**63))
 def test_rejection_accepts_everything_that_was_drawn_from_the_target_itself(p, seed):
     tokens = [int(p.ids[i % len(p.ids)]) for i in range(5)]
-    draft = chain(tokens, "draft", [1.0] * 5, [p] * 5)
+    draft = chain(tokens, "draft", [(1.0, 0.0)] * 5, [p] * 5)
     assert verify_rejection(draft, lambda row, path: p, seed, 0).path == (0, 1, 2, 3, 4)
 
 
