@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -59,9 +60,9 @@ def _known(stored: Measurements) -> Measured | None:
     try:
         exact = tuple(sorted(int(n) for n in stored.get("exact_rows")))
         seconds = {int(n): float(s) for n, s in stored.get(SECONDS).items()}
-    except (TypeError, ValueError, AttributeError):
+    except (TypeError, ValueError, AttributeError, OverflowError):
         return None
-    sound = 1 in exact and seconds.get(1, 0.0) > 0.0 and min(seconds.values()) > 0.0
+    sound = 1 in exact and 1 in seconds and all(0.0 < s < math.inf for s in seconds.values())
     return Measured(exact, seconds) if sound else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -24,7 +25,7 @@ class CostModel:
 
     def __init__(self, verify: Mapping[int, float], draft: Mapping[Source, float] | None = None) -> None:
         """`verify`: measured seconds by row count, at least for 1. `draft`: seconds a drafted token."""
-        self._measured = {n: s for n, s in verify.items() if s > 0}
+        self._measured = {n: s for n, s in verify.items() if 0 < s < math.inf}
         if 1 not in self._measured:
             raise ValueError("the cost of one row must be known")
         self.draft: dict[Source, float] = dict(draft or {})
@@ -57,8 +58,8 @@ class CostModel:
 
     def observe_verify(self, n: int, seconds: float) -> float:
         """Learn from a pass of n rows; returns the seconds that count, outliers cut."""
-        if seconds <= 0 or n > MOST_ROWS:
-            return max(seconds, 0.0)
+        if not 0 < seconds < math.inf or n > MOST_ROWS:
+            return seconds if 0 < seconds < math.inf else 0.0
         expected = self.verify(n)
         counted = min(max(seconds, expected / _OUTLIER), expected * _OUTLIER)
         ratio = counted / expected
@@ -71,7 +72,7 @@ class CostModel:
 
     def observe_draft(self, source: Source, tokens: int, seconds: float) -> None:
         """Learn from a proposer that took this long for so many tokens."""
-        if tokens < 1 or seconds < 0:
+        if tokens < 1 or not 0 <= seconds < math.inf:
             return
         each = seconds / tokens
         known = self.draft.get(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -96,6 +97,6 @@ class Calibration:
         """What `as_json` gave; anything else reads as empty."""
         try:
             counts = {(str(s), int(a), int(b)): (float(h), float(n)) for s, a, b, h, n in rows}  # type: ignore[attr-defined]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             counts = {}
-        return Calibration({k: v for k, v in counts.items() if 0 <= v[0] <= v[1]})
+        return Calibration({k: v for k, v in counts.items() if 0 <= v[0] <= v[1] < math.inf})

@@ -1,12 +1,22 @@
 import json
+import math
 import threading
 
 import pytest
 from engine_kit import N_VOCAB, looping
 
-from edgespec.backends.scripted import Faults, ScriptedBackend
-from edgespec.calibration import Measurements, choose_numerics, fingerprint, measured
-from edgespec.calibration.numerics import COUNTS
+from edgespec.backends.rows import exact_rows
+from edgespec.backends.scripted import Faults, ScriptedBackend, SimulatedClock
+from edgespec.calibration import (
+    SECONDS,
+    Measurements,
+    choose_numerics,
+    draft_seconds,
+    fingerprint,
+    measured,
+)
+from edgespec.calibration.cost import Stopwatch, fill
+from edgespec.calibration.numerics import COUNTS, TIMED
 
 SETTINGS = {"threads": 4, "flash": True, "library": "1.0"}
 
@@ -123,11 +133,59 @@ def test_exact_counts_are_measured_once_and_stored(tmp_path):
     assert len(notices) == 1
 
 
-@pytest.mark.parametrize("known", ["all", [2, 3], [1, "2"], {"1": 2}, None])
+@pytest.mark.parametrize("known", ["all", [2, 3], [1, "2"], [1, math.inf], {"1": 2}, None])
 def test_a_stored_value_that_makes_no_sense_is_measured_again(tmp_path, known):
     stored = Measurements("m", SETTINGS, tmp_path)
     stored.put("exact_rows", known)
     assert measured(Uneven(2), TEXT, stored, lambda _: None).exact == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    ["x", [], None, {}, {"2": 1.0}, {"1": 0.0}, {"1": 1.0, "2": -1.0}, {"1": 1.0, "4": math.inf}, {"one": 1.0}],
+)
+def test_stored_times_that_make_no_sense_are_measured_again(tmp_path, seconds):
+    stored = Measurements("m", SETTINGS, tmp_path)
+    stored.put("exact_rows", [1, 2])
+    stored.put(SECONDS, seconds)
+    got = measured(Uneven(2), TEXT, stored, lambda _: None)
+    assert min(got.seconds.values()) > 0
+    assert {1, 2, 32} <= set(got.seconds)
+    assert measured(Uneven(2), TEXT, stored, lambda _: None) == got
+
+
+def test_the_time_of_a_pass_is_measured_on_the_way_by_row_count(tmp_path):
+    clock = SimulatedClock()
+    backend = ScriptedBackend(looping(), N_VOCAB, clock=clock, seconds=lambda n: 0.01 * n + 0.02)
+    watch = Stopwatch(backend, clock)
+    exact_rows(watch, TEXT, COUNTS)
+    seconds = fill(watch, TEXT, TIMED)
+    assert {1, *TIMED} <= set(seconds)
+    assert seconds == pytest.approx({n: 0.01 * n + 0.02 for n in seconds})
+    assert backend.length == 0
+
+
+def test_of_several_passes_of_a_row_count_the_fastest_is_noted():
+    clock, slow = SimulatedClock(), iter([3.0, 1.0, 2.0])
+    watch = Stopwatch(ScriptedBackend(looping(), N_VOCAB, clock=clock, seconds=lambda n: next(slow)), clock)
+    for _ in range(3):
+        watch.forward([1, 2])
+        watch.commit([])
+    assert watch.seconds == {2: 1.0}
+
+
+def test_times_never_ask_for_more_rows_or_context_than_there_is(tmp_path):
+    small = ScriptedBackend(looping(), N_VOCAB, n_ctx=90, faults=Faults(max_rows=12))
+    seconds = fill(Stopwatch(small), TEXT, TIMED)
+    assert max(seconds) <= 12
+    assert small.length == 0
+
+
+def test_a_draft_models_token_is_timed_and_leaves_nothing_behind():
+    clock = SimulatedClock()
+    backend = ScriptedBackend(looping(), N_VOCAB, clock=clock, seconds=lambda n: 0.25 * n)
+    assert draft_seconds(backend, TEXT, clock) == pytest.approx(0.25)
+    assert backend.length == 0
 
 
 def test_counts_beyond_the_backends_rows_are_not_tried(tmp_path):

@@ -257,8 +257,8 @@ def test_the_models_draft_goes_on_while_it_pays_and_no_further():
 
 def test_a_model_whose_token_costs_more_than_it_brings_is_not_asked():
     policy = controller(("draft",), CURVES["linear"], draft=0.9)
-    policy.begin()
     assert policy.plan(64).choose([], []) == "stop"
+    assert policy.plan(64).choose([(0.999, 0.0)], []) == "stop"
 
 
 def test_inside_a_models_draft_copying_goes_on_for_nothing():
