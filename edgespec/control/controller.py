@@ -15,9 +15,10 @@ from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Pl
 
 _PRICE = 0.02
 _PROBE_SHARE = 0.01
-_AHEAD = 16
+_AHEAD = 64
 _SURE = 0.85
 _MEMORY = 0.9
+_HOPED = 0.95
 
 
 class Controller:
@@ -154,21 +155,29 @@ class Controller:
         ahead = min(self._limit - j, _AHEAD)
         if ahead < 1:
             return "stop"
+        pace = self._pace if j else 1.0
         known = self._chances(drafted)
         typical = np.full(ahead, self.calibration.drafting)
-        model = self._value(np.concatenate((known, typical)), j, ahead)
-        now = self._value(known, j, 0)[-1] if j else 1.0 - self._pace
+        model = self._value(np.concatenate((known, typical)), j, ahead, pace)
+        if (j + 1) * self._each > max(self._ledger.budget, 0.0):
+            model[:] = -np.inf
+        now = self._value(known, j, 0, pace)[-1] if j else 1.0 - pace
         best_model = float(model[j:].max())
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
-            copying = self._value(np.concatenate((known, self._chances(copied)))[: self._limit], j, 0)
+            copying = self._value(np.concatenate((known, self._chances(copied)))[: self._limit], j, 0, pace)
             if float(copying[j:].max(initial=-np.inf)) > max(best_model, now):
                 return "copy"
         return "draft" if best_model > now else "stop"
 
-    def _value(self, chances: NDArray[np.float64], paid: int, ahead: int) -> NDArray[np.float64]:
+    def _value(
+        self, chances: NDArray[np.float64], paid: int, ahead: int, pace: float
+    ) -> NDArray[np.float64]:
         cost, bets, usable = self._bets(chances, paid, ahead)
-        value: NDArray[np.float64] = bets.emitted - self._pace * cost
+        value: NDArray[np.float64] = bets.emitted - pace * cost
         if ahead:
+            # What is drawn may turn out surer than is typical, and if not, need not be verified.
+            hoped = np.concatenate((chances[:-ahead], np.maximum(chances[-ahead:], _HOPED)))
+            usable = self._allowed[1 : len(chances) + 1] & self._ledger.allows(cost, Bets(hoped))
             value[~usable] = -np.inf
         return value
 
@@ -186,14 +195,18 @@ class Controller:
         if not n and not drew:
             self._ledger.add(outcome.emitted, float(outcome.emitted))
             self._taken, self._depth = "target", 0
+            self._keep_pace(outcome.emitted, float(outcome.emitted))
             return
         self._taken = outcome.draft.sources[0] if n else "draft"
         self._depth = n
         cost = (counted + outcome.t_propose + outcome.t_other) / self.cost.plain
         self._ledger.add(outcome.emitted, cost)
         if self._taken == "draft":
-            self._pace_tokens = _MEMORY * self._pace_tokens + outcome.emitted
-            self._pace_cost = _MEMORY * self._pace_cost + cost
+            self._keep_pace(outcome.emitted, cost)
+
+    def _keep_pace(self, tokens: int, cost: float) -> None:
+        self._pace_tokens = _MEMORY * self._pace_tokens + tokens
+        self._pace_cost = _MEMORY * self._pace_cost + cost
 
     def _learn(self, offer: Offer) -> None:
         draft = offer.draft
@@ -204,7 +217,7 @@ class Controller:
 
     @property
     def _pace(self) -> float:
-        """Tokens per plain token's time of rounds with the draft model, at least 1."""
+        """Tokens per plain token's time of late, without copying alone, at least 1."""
         return max(1.0, (self._pace_tokens + 2.0) / (self._pace_cost + 2.0))
 
     @property
