@@ -159,8 +159,6 @@ class Controller:
         known = self._chances(drafted)
         typical = np.full(ahead, self.calibration.drafting)
         model = self._value(np.concatenate((known, typical)), j, ahead, pace)
-        if (j + 1) * self._each > max(self._ledger.budget, 0.0):
-            model[:] = -np.inf
         now = self._value(known, j, 0, pace)[-1] if j else 1.0 - pace
         best_model = float(model[j:].max())
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
@@ -175,9 +173,10 @@ class Controller:
         cost, bets, usable = self._bets(chances, paid, ahead)
         value: NDArray[np.float64] = bets.emitted - pace * cost
         if ahead:
-            # What is drawn may turn out surer than is typical, and if not, need not be verified.
-            hoped = np.concatenate((chances[:-ahead], np.maximum(chances[-ahead:], _HOPED)))
-            usable = self._allowed[1 : len(chances) + 1] & self._ledger.allows(cost, Bets(hoped))
+            if (paid + 1) * self._each <= self._ledger.budget:
+                # Then a draw is a look: it may turn out surer than is typical, or stay unverified.
+                hoped = np.concatenate((chances[:-ahead], np.maximum(chances[-ahead:], _HOPED)))
+                usable = self._allowed[1 : len(chances) + 1] & self._ledger.allows(cost, Bets(hoped))
             value[~usable] = -np.inf
         return value
 
