@@ -53,6 +53,7 @@ class Controller:
         self._pace_tokens, self._pace_cost = 0.0, 0.0
         self._taken = "none"
         self._depth = 0
+        self._believed = 1.0
         self._probed = 0.0
         self._elapsed = 0.0
         self._price = 0.0
@@ -155,7 +156,10 @@ class Controller:
         ahead = min(self._limit - j, _AHEAD)
         if ahead < 1:
             return "stop"
-        pace = self._pace if j else 1.0
+        if not j:
+            cost, bets, _ = self._bets(np.full(ahead, self.calibration.drafting), 0, ahead)
+            self._believed = max(1.0, float((bets.emitted / cost).max()))
+        pace = min(self._pace, self._believed) if j else 1.0
         known = self._chances(drafted)
         typical = np.full(ahead, self.calibration.drafting)
         model = self._value(np.concatenate((known, typical)), j, ahead, pace)
