@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 FLOOR = 0.97
 _SHARE = 1.0 / 0.972 - 1.0
 _LIKELY_TOKENS = 11
-_SHORTFALL = 0.02
-_LARGEST_DEBT = 1.0
+_SHORTFALL = 0.002
+_LEAST_TOKENS = 31
 
 
 class Ledger:
@@ -20,7 +20,7 @@ class Ledger:
     `saved` is emitted tokens minus time spent, over the answer so far. A round may take what is saved
     plus a share of just under 3% of what plain would have taken, for at least 11 tokens, since shorter
     answers are rare. It may go beyond only by a hair's breadth in expectation: the expected shortfall
-    stays under 0.02 tokens, and the worst case under one token.
+    stays under 0.2% of the tokens so far, and the worst case above the floor for 32 tokens or more.
     """
 
     def __init__(self) -> None:
@@ -38,8 +38,11 @@ class Ledger:
 
     def allows(self, cost: NDArray[np.float64], bets: Bets) -> NDArray[np.bool_]:
         """Which drafts of n = 1, 2, ... tokens may be tried. `cost`: of the whole round, `[n]`."""
+        emitted = self.emitted + 1
         worst = cost - 1.0 - self.budget
-        return (worst <= 0.0) | ((worst <= _LARGEST_DEBT) & (bets.shortfall(worst) <= _SHORTFALL))
+        above = cost - 1.0 - self.saved <= (1.0 / FLOOR - 1.0) * max(emitted, _LEAST_TOKENS)
+        hope = bets.shortfall(worst) <= _SHORTFALL * max(emitted, _LIKELY_TOKENS)
+        return (worst <= 0.0) | (above & hope)
 
 
 class Bets:
