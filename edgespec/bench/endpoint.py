@@ -132,7 +132,7 @@ class Endpoint:
                 continue
             try:
                 chunk = json.loads(data)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise EndpointError(f"{self.name} sent what is not JSON: {data[:80]!r}") from error
             if isinstance(chunk, dict):
                 if chunk.get("error"):

@@ -73,7 +73,7 @@ def _lines(text: str, name: str, category: str) -> Iterator[BenchPrompt]:
             continue
         try:
             fields: dict[str, Any] = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UsageError(f"{name}, line {number} is not JSON: {error}") from error
         turns = fields.get("turns", [fields["prompt"]] if "prompt" in fields else None)
         if not isinstance(turns, list) or not turns or not all(isinstance(t, str) and t for t in turns):

@@ -148,7 +148,7 @@ def read(path: Path) -> Results:
         return Results(content, answers, firsts)
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UsageError(f"{path} holds no results of edgespec bench --save") from error
 
 
