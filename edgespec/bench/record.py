@@ -67,15 +67,16 @@ def _answer(model: Model, messages: Sequence[Message], n: int) -> tuple[list[int
 
 
 def _drafted(proposer: Proposer | None, prompt: Sequence[int], output: Sequence[int]) -> dict[str, Any]:
-    """One token at a time, as it drafts, whatever it drafted before."""
+    """One token at a time, as it drafts, whatever it drafted before; all zero without a draft model."""
+    if proposer is None:
+        return {"match": [False] * len(output), "p": [0.0] * len(output)}
     match: list[bool] = []
     p: list[float] = []
-    if proposer is not None:
-        history = list(prompt)
-        proposer.begin(history)
-        for token in output:
-            draft = proposer.propose(history, _ONE)
-            match.append(draft.tokens[:1] == (token,))
-            p.append(round(draft.survival[0], 4) if draft.tokens else 0.0)
-            history.append(token)
+    history = list(prompt)
+    proposer.begin(history)
+    for token in output:
+        draft = proposer.propose(history, _ONE)
+        match.append(draft.tokens[:1] == (token,))
+        p.append(round(draft.survival[0], 4) if draft.tokens else 0.0)
+        history.append(token)
     return {"match": match, "p": p}
