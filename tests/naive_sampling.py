@@ -11,7 +11,7 @@ def distribution(row, s: SamplingSettings, history=()) -> dict[int, float]:
     logits = [float(x) for x in row]
     for token, bias in s.logit_bias.items():
         logits[token] += bias
-    last = list(history) if s.penalty_last_n < 0 else list(history)[len(history) - s.penalty_last_n :]
+    last = list(history) if s.penalty_last_n < 0 else list(history)[max(0, len(history) - s.penalty_last_n) :]
     for token, count in Counter(last if s.penalty_last_n else []).items():
         x = logits[token]
         x = x / s.repeat_penalty if x > 0 else x * s.repeat_penalty

@@ -147,10 +147,10 @@ def _load(job: Job, console: Console, worker: Worker) -> Model:
         notify=console.say,
         progress=progress,
     )
-    return edgespec.load(job.model, settings, **_native(o))
+    return edgespec.load(job.model, settings, **native_options(o))
 
 
-def _native(o: dict[str, Any]) -> dict[str, Any]:
+def native_options(o: dict[str, Any]) -> dict[str, Any]:
     """Options of the backend; what was not asked for is left to it."""
     modes = {"mlock": o["mlock"], "none": o["no_mmap"], o["load_mode"]: o["load_mode"] != "auto"}
     asked = [mode for mode, on in modes.items() if on]

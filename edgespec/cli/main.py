@@ -24,7 +24,10 @@ class Entry:
     help: str
 
 
-COMMANDS = {"run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat.")}
+COMMANDS = {
+    "run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat."),
+    "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),
+}
 
 
 @dataclass(slots=True)

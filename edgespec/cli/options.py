@@ -291,17 +291,20 @@ def _set_verbose(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.obj.verbose = True
 
 
+_VERBOSE = _o(
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_set_verbose,
+    help="Show the traceback of an error.",
+)
+verbose_option = _group("Output", _VERBOSE)
+
 output_options = _group(
     "Output",
     _o("--json", "as_json", is_flag=True, help="One JSON object a line: tokens, then a summary."),
     _o("--stats", is_flag=True, help="Show counts and rates after the answer, on standard error."),
     _o("--trace", type=click.Path(), metavar="FILE", help="Write one JSON line a round to FILE."),
-    _o(
-        "--verbose",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_set_verbose,
-        help="Show the traceback of an error.",
-    ),
+    _VERBOSE,
 )

@@ -19,7 +19,7 @@ class Printer(Protocol):
     def end(self, summary: dict[str, Any]) -> None: ...
 
 
-class _Stdout:
+class Stdout:
     """Flushes what it writes. Raises OutputError."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class TextPrinter:
     """The answer's text. A terminal gets no control characters, and thinking in dim."""
 
     def __init__(self) -> None:
-        self._out = _Stdout()
+        self._out = Stdout()
         self._terminal = is_terminal(self._out.stream)
         self._dims = has_colour(self._out.stream)
         self._dim = False
@@ -82,7 +82,7 @@ class JsonPrinter:
     """One object a line: `token` for every emitted piece, then `summary`, or `error` as the last."""
 
     def __init__(self) -> None:
-        self._out = _Stdout()
+        self._out = Stdout()
 
     def event(self, event: StepEvent) -> None:
         lines = [

@@ -109,6 +109,8 @@ class Judge:
 
     def __call__(self, draft: Draft, rows: FloatArray, history: Sequence[int]) -> Verdict:
         sampler = self.sampler
+        if self.mode == "coupled" and not draft.tokens:
+            return Verdict((), sampler.choose(rows[0], history))
         if self.mode == "coupled":
             return verify_coupled(draft, lambda row, path: sampler.choose(rows[row], history, path))
         return verify_rejection(
@@ -120,7 +122,7 @@ class Judge:
 
 
 def _parents(draft: Draft) -> list[int] | None:
-    return None if draft.is_chain else [-1, *(parent + 1 for parent in draft.parents)]
+    return None if not draft.tokens or draft.is_chain else [-1, *(parent + 1 for parent in draft.parents)]
 
 
 def _run(draft: Draft, verdict: Verdict) -> Run:

@@ -53,8 +53,8 @@ def penalised(
 def top_k(row: FloatArray, k: int) -> Ids:
     """Ids of the k largest, best first, the lowest id first among equals.
 
-    The k-th largest of 1,024 column maxima is a floor that at least k entries reach, so one pass of
-    comparisons leaves a handful to sort.
+    The k-th largest of 1,024 column maxima is a floor that at least k entries reach, and only in the
+    columns whose maximum reaches it; that leaves a handful to sort.
     """
     n = row.size
     if k <= 0 or k >= n:
@@ -63,9 +63,14 @@ def top_k(row: FloatArray, k: int) -> Ids:
         floor = np.partition(row, n - k)[n - k]
         ids = np.flatnonzero(row >= floor)
     else:
-        columns = row[: n - n % _COLUMNS].reshape(-1, _COLUMNS).max(axis=0)
-        floor = np.partition(columns, _COLUMNS - k)[_COLUMNS - k]
-        ids = np.flatnonzero(row >= floor)
+        whole = n - n % _COLUMNS
+        grid = row[:whole].reshape(-1, _COLUMNS)
+        best = grid.max(axis=0)
+        floor = np.partition(best, _COLUMNS - k)[_COLUMNS - k]
+        columns = np.flatnonzero(best >= floor)
+        at, which = np.nonzero(grid[:, columns] >= floor)
+        rest = whole + np.flatnonzero(row[whole:] >= floor)
+        ids = np.concatenate((at * _COLUMNS + columns[which], rest))
     order = np.argsort(-row[ids], kind="stable")
     return ids[order[:k]] if k > 0 else ids[order]
 

@@ -132,7 +132,7 @@ def test_transitions_are_the_targets_when_rows_depend_on_the_context(mode):
     rows_p, rows_q = [log(r) for r in MARKOV_P], [log(r) for r in MARKOV_Q]
     ps, qs = [dist(*r) for r in MARKOV_P], [dist(*r) for r in MARKOV_Q]
     tokens = [0]
-    while len(tokens) < DRAWS:
+    while len(tokens) < DRAWS // 2:
         n, last = len(tokens), tokens[-1]
         guesses = list[int]()
         for i in range(4):
@@ -183,7 +183,7 @@ def trees(kind, count):
 def test_trees_under_rejection_are_distributed_as_the_target(kind):
     first, second = Counter(), Counter()
     p, depths = dist(*P), Counter()
-    for i, draft in enumerate(trees(kind, DRAWS)):
+    for i, draft in enumerate(trees(kind, DRAWS // 2)):
         verdict = verify_rejection(draft, lambda _, path: p, seed=8, position=10 * i)
         out = [draft.tokens[k] for k in verdict.path] + [verdict.next_token]
         first[out[0]] += 1
