@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -166,16 +166,18 @@ class Outcome:
     t_verify: float
     t_other: float
     offers: tuple[Offer, ...] = ()
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Whether speculation is on now, who proposes, how deep, and why."""
+    """Whether speculation is on now, who proposes, how deep, and why. `figures`: what the policy went by."""
 
     on: bool
     proposer: str
     depth: int
     reason: str
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,8 +93,12 @@ class Chat:
             raise
         finally:
             events.close()
-            text = "".join(piece.text for piece in pieces)
-            ids = [piece.token for piece in pieces]
-            self.messages.append(Message("assistant", text))
-            whole = self.model.detokenize(ids) == text
-            self._answered = _Answered(prompt.text + text, (*tokens, *ids)) if whole else None
+            if pieces or self.finish != "cancelled":
+                self._keep(pieces, prompt, tokens)
+
+    def _keep(self, pieces: list[Piece], prompt: Prompt, tokens: list[int]) -> None:
+        text = "".join(piece.text for piece in pieces)
+        ids = [piece.token for piece in pieces]
+        self.messages.append(Message("assistant", text))
+        whole = self.model.detokenize(ids) == text
+        self._answered = _Answered(prompt.text + text, (*tokens, *ids)) if whole else None

@@ -81,7 +81,7 @@ class Model:
     @property
     def status(self) -> Status:
         """Whether speculation is on, who proposes, and why."""
-        return self._session.policy.status
+        return self._session.status
 
     def speculation(self, spec: str) -> Speculation:
         """Another way to speculate with this model, for `using`; `spec` is as in `Settings`.

@@ -77,6 +77,6 @@ def _drafted(proposer: Proposer | None, prompt: Sequence[int], output: Sequence[
     for token in output:
         draft = proposer.propose(history, _ONE)
         match.append(draft.tokens[:1] == (token,))
-        p.append(round(draft.survival[0], 4) if draft.tokens else 0.0)
+        p.append(round(draft.evidence[0][0], 4) if draft.tokens else 0.0)
         history.append(token)
     return {"match": match, "p": p}

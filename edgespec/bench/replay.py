@@ -199,7 +199,7 @@ def replay(
 
 def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibration: Calibration) -> Replayed:
     time = _Time()
-    uses_draft = draft and bool(record.match)
+    uses_draft = draft and any(record.top)
     sources: tuple[Source, ...] = ("suffix", "draft") if uses_draft else ("suffix",)
     controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration)
     suffix = SuffixProposer()

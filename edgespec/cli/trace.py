@@ -37,7 +37,7 @@ class Trace:
     def round(self, event: StepEvent, status: Status) -> None:
         if self._file is not None and self._error is None:
             try:
-                self._writer.round(event, None, status)
+                self._writer.round(event, status)
             except OSError as error:
                 self._error = error
 

@@ -19,6 +19,7 @@ _AHEAD = 64
 _SURE = 0.85
 _MEMORY = 0.9
 _HOPED = 0.95
+_GIVE_UP = 32
 
 
 class Controller:
@@ -54,8 +55,8 @@ class Controller:
         self._taken = "none"
         self._depth = 0
         self._believed = 1.0
-        self._probed = 0.0
-        self._elapsed = 0.0
+        self._missed: dict[Source, int] = {}
+        self._idle = 0.0
         self._price = 0.0
         self._priced: NDArray[np.float64] | None = None
 
@@ -66,6 +67,7 @@ class Controller:
         prompt. What it is known for fades from answer to answer, so that it is tried again.
         """
         self._ledger = Ledger()
+        self._missed.clear()
         self.calibration.fade()
         self._active = tuple(name for name in self._sources if name != "draft" or self._model_can_pay())
         return self._active
@@ -89,7 +91,7 @@ class Controller:
 
         A sampled draft is not cut: what its tokens tell must not decide whether they are kept.
         """
-        if not draft.tokens:
+        if not draft.tokens or self._is_off(draft.sources[0]):
             return NO_DRAFT
         chances = self._chances(draft.evidence)
         drawn = sum(source == "draft" for source in draft.sources)
@@ -156,6 +158,8 @@ class Controller:
         ahead = min(self._limit - j, _AHEAD)
         if ahead < 1:
             return "stop"
+        if self._is_off("draft"):
+            return "draft" if not j and self._each <= _PROBE_SHARE * self._idle else "stop"
         if not j:
             cost, bets, _ = self._bets(np.full(ahead, self.calibration.drafting), 0, ahead)
             self._believed = max(1.0, float((bets.emitted / cost).max()))
@@ -171,9 +175,7 @@ class Controller:
                 return "copy"
         return "draft" if best_model > now else "stop"
 
-    def _value(
-        self, chances: NDArray[np.float64], paid: int, ahead: int, pace: float
-    ) -> NDArray[np.float64]:
+    def _value(self, chances: NDArray[np.float64], paid: int, ahead: int, pace: float) -> NDArray[np.float64]:
         cost, bets, usable = self._bets(chances, paid, ahead)
         value: NDArray[np.float64] = bets.emitted - pace * cost
         if ahead:
@@ -194,7 +196,7 @@ class Controller:
                 drawn = sum(source == "draft" for source in offer.draft.sources)
                 self.cost.observe_draft("draft", drawn, outcome.t_propose)
                 drew = True
-        self._elapsed += outcome.t_propose + outcome.t_verify + outcome.t_other
+        self._idle = 0.0 if drew else self._idle + outcome.emitted
         if not n and not drew:
             self._ledger.add(outcome.emitted, float(outcome.emitted))
             self._taken, self._depth = "target", 0
@@ -211,8 +213,18 @@ class Controller:
         self._pace_tokens = _MEMORY * self._pace_tokens + tokens
         self._pace_cost = _MEMORY * self._pace_cost + cost
 
+    def _is_off(self, source: Source) -> bool:
+        """Wrong from the first token so often in a row that only probes are worth making.
+
+        Free drafts are judged unverified, so that they are on again with the first that is right.
+        """
+        return self._missed.get(source, 0) >= _GIVE_UP
+
     def _learn(self, offer: Offer) -> None:
         draft = offer.draft
+        if offer.known:
+            source = draft.sources[0]
+            self._missed[source] = 0 if offer.matched else self._missed.get(source, 0) + 1
         for i in range(offer.known):
             self.calibration.learn(draft.evidence[i], i < offer.matched)
             if i >= offer.matched:
@@ -231,9 +243,24 @@ class Controller:
     @property
     def status(self) -> Status:
         if not self._sources:
-            return Status(False, "none", 0, "no proposer is allowed")
+            return Status(False, "none", 0, "switched off")
         if self._most < 1:
             return Status(False, "none", 0, "no row count above 1 is allowed")
+        ledger, cost = self._ledger, self.cost
+        figures = {
+            "saved_tokens": ledger.saved,
+            "budget_tokens": ledger.budget,
+            "pace": self._pace,
+            "plain_seconds": cost.plain,
+            "draft_token_cost": self._each,
+            "drafting_rate": self.calibration.drafting,
+        }
+        ahead = f"{ledger.saved:+.1f} plain tokens' time saved in this answer"
         if self._depth:
-            return Status(True, self._taken, self._depth, f"{self._ledger.saved:+.1f} tokens ahead of plain")
-        return Status(False, self._taken, 0, "no draft is likely enough to pay for its verification")
+            return Status(True, self._taken, self._depth, ahead, figures)
+        if self._active and all(self._is_off(source) for source in self._active):
+            wrong = min(self._missed[source] for source in self._active)
+            why = f"the last {wrong} drafts were wrong from their first token"
+        else:
+            why = f"no draft was likely enough to pay for its verification; {ahead}"
+        return Status(False, self._taken, 0, why, figures)

@@ -23,6 +23,7 @@ from edgespec.types import (
     Piece,
     SamplingSettings,
     Source,
+    Status,
     StepEvent,
     Tokens,
     common_prefix,
@@ -82,6 +83,16 @@ class Session:
     def tokens(self) -> tuple[int, ...]:
         """What the cache holds."""
         return tuple(self._tokens)
+
+    @property
+    def status(self) -> Status:
+        """Whether speculation is on, who proposes, and why."""
+        status = self._decoder.policy.status
+        if not self._can_roll_back:
+            return Status(False, status.proposer, 0, "the cache refused to drop rows")
+        if self._proposers and self._backend.capabilities.rollback == "none":
+            return Status(False, status.proposer, 0, "this model's cache cannot drop rows now")
+        return status
 
     @property
     def policy(self) -> Policy:

@@ -54,7 +54,8 @@ class Decoder:
         sampled token being pending again. Raises what the backend raises; nothing is lost then.
         """
         started = self.clock()
-        draft, offered = self._propose(history, self.policy.plan(limit))
+        plan = self.policy.plan(limit)
+        draft, offered = self._propose(history, plan)
         proposed = self.clock()
         rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
         computed = self.clock()
@@ -78,6 +79,7 @@ class Decoder:
             t_verify=computed - proposed,
             t_other=self.clock() - computed,
             offers=tuple(_offer(uncut, run) for uncut in offered),
+            plan=plan,
         )
         self.policy.observe(outcome)
         return outcome

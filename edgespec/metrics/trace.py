@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any, TextIO
 
-from edgespec.types import Plan, Status, StepEvent
+from edgespec.types import Status, StepEvent
 
 
 class TraceWriter:
@@ -18,7 +19,7 @@ class TraceWriter:
     def header(self, **facts: Any) -> None:
         self._write({"type": "header", **facts})
 
-    def round(self, event: StepEvent, plan: Plan | None, status: Status) -> None:
+    def round(self, event: StepEvent, status: Status) -> None:
         o = event.outcome
         line: dict[str, Any] = {"type": "round", "round": self._round, "tokens": event.sampled}
         if o is not None:
@@ -27,15 +28,25 @@ class TraceWriter:
                 "drafted": list(o.draft.tokens),
                 "parents": list(o.draft.parents),
                 "sources": list(o.draft.sources),
+                "evidence": [list(e) for e in o.draft.evidence],
                 "survival": [round(s, 4) for s in o.draft.survival],
                 "accepted": o.accepted,
                 "t_propose": o.t_propose,
                 "t_verify": o.t_verify,
                 "t_other": o.t_other,
+                "offers": [
+                    {
+                        "source": x.draft.sources[0],
+                        "tokens": len(x.draft),
+                        "matched": x.matched,
+                        "known": x.known,
+                    }
+                    for x in o.offers
+                ],
             }
-        if plan is not None:
-            line["plan"] = {"proposers": list(plan.proposers), "max_draft": plan.max_draft}
-        line["status"] = {"on": status.on, "proposer": status.proposer, "reason": status.reason}
+            if o.plan is not None:
+                line["plan"] = {"proposers": list(o.plan.proposers), "max_draft": o.plan.max_draft}
+        line["status"] = asdict(status)
         if event.finish is not None:
             line["finish"] = event.finish
         self._write(line)

@@ -279,7 +279,7 @@ def test_copying_is_not_chosen_where_the_suffix_is_not_allowed():
 @pytest.mark.parametrize(
     ("policy", "word"),
     [
-        (controller(()), "no proposer"),
+        (controller(()), "switched off"),
         (controller(("suffix",), row_counts=(1,)), "row count"),
         (controller(("suffix",)), "likely"),
     ],

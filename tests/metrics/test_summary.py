@@ -7,12 +7,12 @@ from edgespec.metrics import Summary, TraceWriter
 from edgespec.types import NO_DRAFT, Outcome, Piece, Plan, Status, StepEvent, chain
 
 
-def event(drafted, accepted, emitted, source="suffix", finish=None, seconds=0.5):
-    draft = chain([1] * drafted, source, [0.5] * drafted) if drafted else NO_DRAFT
+def event(drafted, accepted, emitted, source="suffix", finish=None, seconds=0.5, plan=None):
+    draft = chain([1] * drafted, source, [(4.0, 1.0, 1.0)] * drafted) if drafted else NO_DRAFT
     sources = [source] * accepted + ["target"] * (emitted - accepted)
     pieces = tuple(Piece(1, "x", s, i) for i, s in enumerate(sources))
     times = (0.1 * seconds, 0.7 * seconds, 0.2 * seconds)
-    return StepEvent(pieces, emitted, Outcome(draft, accepted, emitted, 9, *times), finish)
+    return StepEvent(pieces, emitted, Outcome(draft, accepted, emitted, 9, *times, plan=plan), finish)
 
 
 def test_an_answer_is_added_up():
@@ -86,9 +86,9 @@ def test_a_trace_has_a_line_a_round():
     trace = TraceWriter(out)
     on = Status(True, "suffix", 4, "ok")
     trace.header(model="a", seed=1)
-    trace.round(event(4, 2, 3), Plan(("suffix",), 4), on)
-    trace.round(event(0, 0, 1, finish="stop"), None, on)
-    trace.round(event(0, 0, 1), None, on)
+    trace.round(event(4, 2, 3, plan=Plan(("suffix",), 4)), on)
+    trace.round(event(0, 0, 1, finish="stop"), on)
+    trace.round(event(0, 0, 1), on)
     header, *rounds = map(json.loads, out.getvalue().splitlines())
     assert header == {"type": "header", "model": "a", "seed": 1}
     assert [r["round"] for r in rounds] == [0, 1, 0], "counted anew in every answer"
