@@ -96,7 +96,7 @@ Q8 = {1: 1.0, 2: 1.6, 4: 1.9, 5: 2.9, 8: 2.9, 16: 4.8, 64: 15.0}
 CURVES: dict[str, Seconds] = {
     "flat": lambda n: 1.0 + 0.01 * (n - 1),
     "linear": lambda n: 1.0 + 0.3 * (n - 1),
-    "stairs": lambda n: 1.0 + 0.8 * ((n - 1) // 4) + 0.01 * n,
+    "stairs": lambda n: 1.0 + 0.8 * ((n - 1) // 4) + 0.01 * (n - 1),
     "steep": lambda n: 1.0 + 0.9 * (n - 1),
     "q8": lambda n: float(np.interp(n, list(Q8), list(Q8.values()))),
 }

@@ -230,6 +230,61 @@ def test_a_draft_model_that_was_given_up_is_tried_again_some_answers_later():
     assert answers > 3
 
 
+def off(policy, source="suffix"):
+    """Drafts that are wrong from their first token, until the policy gives up."""
+    draft = chain(range(4), source, [SURE if source == "suffix" else (0.99, 0.0)] * 4)
+    for _ in range(64):
+        policy.plan(64)
+        policy.observe(round_of(NO_DRAFT, 0, 1.0, offered=draft))
+    return draft
+
+
+def test_drafts_that_were_wrong_from_the_first_token_for_long_are_off_and_the_reason_is_said():
+    policy = controller(("suffix",), CURVES["flat"])
+    policy.begin()
+    assert cut(policy, copied(*[SURE] * 4)) == 4
+    draft = off(policy)
+    assert cut(policy, draft) == 0
+    assert not policy.status.on
+    assert "64 drafts were wrong" in policy.status.reason
+
+
+def test_copying_that_is_off_is_on_again_once_it_would_have_been_right():
+    policy = controller(("suffix",), CURVES["flat"])
+    policy.begin()
+    draft = off(policy)
+    policy.observe(round_of(NO_DRAFT, 0, 1.0, offered=draft))
+    assert cut(policy, draft) == 0
+    policy.observe(Outcome(NO_DRAFT, 0, 1, 0, 0.0, 1.0, 0.0, (Offer(draft, 1, 1),)))
+    assert "likely" in policy.status.reason
+    for _ in range(200):
+        policy.observe(Outcome(NO_DRAFT, 0, 1, 0, 0.0, 1.0, 0.0, (Offer(draft, 1, 1),)))
+    assert cut(policy, draft) == 4
+
+
+def test_a_draft_model_that_is_off_is_asked_for_single_tokens_at_one_percent_of_the_time():
+    policy = controller(("draft",), CURVES["flat"], draft=0.2)
+    policy.begin()
+    off(policy, "draft")
+    draws = 0
+    for _ in range(1000):
+        choose = policy.plan(64).choose
+        drew = choose([], []) == "draft"
+        draws += drew
+        assert choose([(0.99, 0.0)], []) == "stop"
+        offered = drawn(0.99) if drew else NO_DRAFT
+        policy.observe(round_of(NO_DRAFT, 0, 1.0, offered=offered, t_propose=0.2 * drew))
+    assert 0 < draws * 0.2 <= 10
+
+
+def test_a_new_answer_gives_what_is_off_another_chance():
+    policy = controller(("suffix",), CURVES["flat"])
+    policy.begin()
+    off(policy)
+    policy.begin()
+    assert "wrong" not in policy.status.reason
+
+
 def test_a_new_answer_has_a_ledger_of_its_own():
     policy = rich(controller(("suffix",), CURVES["steep"]), CURVES["steep"])
     assert policy.saved > 100
