@@ -255,7 +255,7 @@ class Controller:
             "draft_token_cost": self._each,
             "drafting_rate": self.calibration.drafting,
         }
-        ahead = f"{ledger.saved:+.1f} plain tokens' time saved in this answer"
+        ahead = f"{ledger.saved:+.1f} tokens ahead of plain in this answer"
         if self._depth:
             return Status(True, self._taken, self._depth, ahead, figures)
         if self._active and all(self._is_off(source) for source in self._active):

@@ -1,12 +1,13 @@
 """On simulated time: a run with the controller against plain decoding and against the best fixed depth."""
 
 import pytest
-from engine_kit import CURVES, GREEDY, N_VOCAB, PROMPT, Guesses, answer, controller, plain
+from engine_kit import CURVES, GREEDY, N_VOCAB, PROMPT, VOCABULARY, Guesses, controller
 
-from edgespec.backends.scripted import ScriptedBackend, SimulatedClock, hashed
+from edgespec.backends.scripted import ScriptedBackend, SimulatedClock, from_script, hashed
 from edgespec.control import FixedPolicy
-from edgespec.engine import Session
-from edgespec.proposers import ModelProposer, SuffixProposer
+from edgespec.engine import Request, Session
+from edgespec.proposers import ModelProposer
+from edgespec.text.stream import TokenStream
 
 FLOOR = 0.97
 LENGTHS = (32, 64, 150, 400)
@@ -32,6 +33,8 @@ def mistaken(context):
 class Answering:
     """Sessions on simulated time; `each`: seconds of a drafted token."""
 
+    logits = staticmethod(LOGITS)
+
     def __init__(self, curve, each=0.2):
         self.seconds, self.each = CURVES[curve], each
         self.clock = SimulatedClock()
@@ -48,22 +51,14 @@ class Answering:
     def run(self, policy, proposers, n, prompt=PROMPT):
         """(seconds after the first token, the answer)."""
         session = Session(
-            self.backend(LOGITS, self.seconds), lambda _: False, policy, proposers, clock=self.clock
+            self.backend(self.logits, self.seconds), lambda _: False, policy, proposers, clock=self.clock
         )
-        events = session.generate(prompt, *request(n))
+        request, stream = Request(GREEDY, max_tokens=n), TokenStream(VOCABULARY)
+        events = session.generate(prompt, request, stream)
         first = next(events)
         began = self.clock.now
         rest = list(events)
         return self.clock.now - began, [first, *rest]
-
-
-def request(n):
-    from engine_kit import VOCABULARY
-
-    from edgespec.engine import Request
-    from edgespec.text.stream import TokenStream
-
-    return Request(GREEDY, max_tokens=n), TokenStream(VOCABULARY)
 
 
 def rate(seconds, n):
@@ -116,3 +111,65 @@ def test_answers_in_a_row_with_a_draft_that_is_always_wrong_stay_above_the_floor
     for turn in range(4):
         seconds, _ = a.run(policy, made, 64, (*PROMPT, turn))
         assert rate(seconds, 64) >= FLOOR
+
+
+SCRIPT = [(7 * i + i * i // 5) % N_VOCAB for i in range(1600)]
+DEPTHS = (1, 2, 3, 4, 6, 7, 8, 11, 12, 15, 16, 19, 23, 24, 31, 32, 40, 47, 48, 56, 60, 63, 64)
+
+
+class Scripted(Answering):
+    """A target that says what is written down, and a draft model that has read it too."""
+
+    logits = staticmethod(from_script(SCRIPT, len(PROMPT), N_VOCAB))
+
+    def best_fixed(self, made, n):
+        """Seconds of the best fixed depth; plain decoding is depth 0."""
+        return min(n - 1.0, *(self.run(FixedPolicy(tuple(made), depth), made, n)[0] for depth in DEPTHS))
+
+
+def copying(history):
+    return SCRIPT[len(history) - len(PROMPT) :]
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_copying_that_is_always_right_is_near_the_best_fixed_depth(curve):
+    a = Scripted(curve)
+    made = {"suffix": Guesses(copying, "suffix", SURE["suffix"])}
+    seconds, events = a.run(a.controller(("suffix",)), made, 400)
+    assert [piece.token for event in events for piece in event.pieces] == SCRIPT[:400]
+    assert seconds <= a.best_fixed(made, 400) / 0.98
+
+
+@pytest.mark.parametrize(
+    ("curve", "each", "n"),
+    [
+        ("flat", 0.05, 400),
+        ("flat", 0.2, 400),
+        ("flat", 0.4, 400),
+        ("linear", 0.05, 400),
+        ("linear", 0.2, 400),
+        ("linear", 0.4, 1500),
+        ("stairs", 0.05, 400),
+        ("stairs", 0.2, 400),
+        ("stairs", 0.4, 400),
+        ("steep", 0.2, 400),
+        ("q8", 0.05, 1500),
+    ],
+)
+def test_a_draft_model_that_is_always_right_is_near_the_best_fixed_depth(curve, each, n):
+    """Where a first try risks more than the ledger has, a longer answer makes up for the wait."""
+    a = Scripted(curve, each)
+    made = {"draft": a.model(a.logits)}
+    seconds, _ = a.run(a.controller(("draft",)), made, n)
+    assert seconds <= a.best_fixed(made, n) / 0.98
+
+
+@pytest.mark.parametrize("each", [0.05, 0.2, 0.4])
+def test_a_model_that_was_right_in_an_answer_before_is_near_the_best_fixed_depth_at_once(each):
+    a = Scripted("q8", each)
+    made = {"draft": a.model(a.logits)}
+    policy = a.controller(("draft",))
+    for _ in range(2):
+        a.run(policy, made, 400)
+    seconds, _ = a.run(policy, made, 400)
+    assert seconds <= a.best_fixed(made, 400) / 0.95
