@@ -350,7 +350,7 @@ def test_status_says_who_drafts_how_deep_and_what_it_brings():
     assert policy.status.on
     assert (policy.status.proposer, policy.status.depth) == ("suffix", 32)
     assert "+" in policy.status.reason
-    assert "saved" in policy.status.reason
+    assert "ahead of plain" in policy.status.reason
 
 
 def test_fixed_depth_is_always_the_same():
