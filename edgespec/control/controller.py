@@ -179,11 +179,10 @@ class Controller:
         cost, bets, usable = self._bets(chances, paid, ahead)
         value: NDArray[np.float64] = bets.emitted - pace * cost
         if ahead:
-            if (paid + 1) * self._each <= self._ledger.budget:
-                # Then a draw is a look: it may turn out surer than is typical, or stay unverified.
-                hoped = np.concatenate((chances[:-ahead], np.maximum(chances[-ahead:], _HOPED)))
-                usable = self._allowed[1 : len(chances) + 1] & self._ledger.allows(cost, Bets(hoped))
-            value[~usable] = -np.inf
+            # A draw risks its own cost: it may turn out surer than is typical, or stay unverified.
+            hoped = np.concatenate((chances[:-ahead], np.maximum(chances[-ahead:], _HOPED)))
+            usable = self._allowed[1 : len(chances) + 1] & self._ledger.allows(cost, Bets(hoped))
+            value[~usable | ((paid + 1) * self._each > self._ledger.budget)] = -np.inf
         return value
 
     def observe(self, outcome: Outcome) -> None:

@@ -145,15 +145,15 @@ def test_copying_that_is_always_right_is_near_the_best_fixed_depth(curve, n):
 @pytest.mark.parametrize(
     ("curve", "each", "n"),
     [
-        ("flat", 0.05, 400),
+        ("flat", 0.05, 800),
         ("flat", 0.2, 400),
-        ("flat", 0.4, 400),
+        ("flat", 0.4, 1500),
         ("linear", 0.05, 400),
         ("linear", 0.2, 400),
         ("linear", 0.4, 1500),
         ("stairs", 0.05, 400),
         ("stairs", 0.2, 400),
-        ("stairs", 0.4, 400),
+        ("stairs", 0.4, 1500),
         ("steep", 0.2, 400),
         ("q8", 0.05, 1500),
     ],
