@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -85,8 +86,10 @@ def read_records(path: Path) -> list[Record]:
                     tuple(map(float, draft["p"])),
                 )
             )
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise UsageError(f"{path}: line {number} is not a trace record: {error!r}") from error
+        if len(records[-1].match) != len(records[-1].top):
+            raise UsageError(f"{path}: line {number}: match and p of the draft must have the same length")
     return records
 
 
@@ -96,11 +99,14 @@ def read_curves(path: Path) -> dict[str, Curve]:
         curves = {}
         for name, c in json.loads(_text(path)).items():
             rows, seconds = tuple(map(int, c["n"])), tuple(float(ms) / 1e3 for ms in c["ms"])
+            draft = float(c.get("draft_ms", 0.0)) / 1e3
             if rows[0] != 1 or len(rows) != len(seconds) or list(rows) != sorted(set(rows)):
                 raise ValueError(f"{name}: n must rise from 1, with one ms for each")
-            curves[str(name)] = Curve(rows, seconds, float(c.get("draft_ms", 0.0)) / 1e3)
+            if not all(0 < s < math.inf for s in seconds) or not 0 <= draft < math.inf:
+                raise ValueError(f"{name}: ms must be above 0")
+            curves[str(name)] = Curve(rows, seconds, draft)
         return curves
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise UsageError(f"{path} is not a file of cost curves: {error}") from error
 
 
@@ -240,7 +246,3 @@ def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibratio
         accepted += outcome.accepted
     plain = max(0, len(output) - 1) * curve.verify(1)
     return Replayed(record.id, record.category, name, plain * 1e3, time.now * 1e3, rounds, draft_n, accepted)
-
-
-def as_rows(results: Iterable[Replayed]) -> list[dict[str, object]]:
-    return [asdict(result) for result in results]

@@ -27,6 +27,9 @@ class Entry:
 COMMANDS = {
     "run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat."),
     "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),
+    "replay": Entry(
+        "edgespec.cli.replay", "replay", "Try the controller on recorded answers, with no model."
+    ),
 }
 
 

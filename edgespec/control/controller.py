@@ -20,6 +20,7 @@ _SURE = 0.85
 _MEMORY = 0.9
 _HOPED = 0.95
 _GIVE_UP = 32
+_COUNTS = np.arange(1.0, MOST_ROWS + 1)
 
 
 class Controller:
@@ -57,8 +58,7 @@ class Controller:
         self._believed = 1.0
         self._missed: dict[Source, int] = {}
         self._idle = 0.0
-        self._price = 0.0
-        self._priced: NDArray[np.float64] | None = None
+        self._price = _PRICE * price_of_risk(cost.relative[2:])
 
     def begin(self) -> tuple[Source, ...]:
         """A new answer has its own ledger: each is at least as fast as plain.
@@ -68,6 +68,7 @@ class Controller:
         """
         self._ledger = Ledger()
         self._missed.clear()
+        self._price = _PRICE * price_of_risk(self.cost.relative[2:])
         self.calibration.fade()
         self._active = tuple(name for name in self._sources if name != "draft" or self._model_can_pay())
         return self._active
@@ -111,36 +112,32 @@ class Controller:
 
         `paid` tokens have been drawn from the draft model; `ahead` more would be, one for each beyond.
         """
-        cost, bets, usable = self._bets(chances, paid, ahead)
+        cost, bets = self._costs(len(chances), paid, ahead), Bets(chances)
+        usable = self._usable(cost, bets)
         if not usable.any():
             return 0, 1.0
-        price = _PRICE * self._risk_price(self.cost.relative) * urgency(self._ledger.budget)
-        rate = (bets.emitted - price * bets.shortfall(cost - 1.0)) / cost
-        rate[~usable] = 0.0
+        price = self._price * urgency(self._ledger.budget)
+        rate = (bets.emitted - price * bets.shortfall(cost - 1.0)) / cost * usable
         best = int(rate.argmax())
         plain = 1.0 / (1.0 + paid * self._each)
         return (best + 1, float(rate[best])) if rate[best] > plain else (0, 1.0)
 
-    def _bets(
-        self, chances: NDArray[np.float64], paid: int, ahead: int
-    ) -> tuple[NDArray[np.float64], Bets, NDArray[np.bool_]]:
-        """Cost in plain tokens, outcomes, and which may be tried, for drafts of n = 1, 2, ... tokens."""
-        n = len(chances)
+    def _costs(self, n: int, paid: int, ahead: int) -> NDArray[np.float64]:
+        """Plain tokens' time of rounds with drafts of 1 ... n tokens."""
         cost = self.cost.relative[2 : n + 2] + paid * self._each
         if ahead:
-            cost = cost + np.clip(np.arange(1, n + 1) - (n - ahead), 0, ahead) * self._each
-        bets = Bets(chances)
-        return cost, bets, self._allowed[1 : n + 1] & self._ledger.allows(cost, bets)
+            cost[n - ahead :] += _COUNTS[:ahead] * self._each
+        return cost
+
+    def _usable(self, cost: NDArray[np.float64], bets: Bets) -> NDArray[np.bool_]:
+        """Which of these drafts the row counts and the ledger allow."""
+        usable: NDArray[np.bool_] = self._allowed[1 : len(cost) + 1] & self._ledger.allows(cost, bets)
+        return usable
 
     @property
     def _each(self) -> float:
         """What one token of the draft model costs, in plain tokens."""
         return self.cost.draft.get("draft", 0.0) / self.cost.plain
-
-    def _risk_price(self, relative: NDArray[np.float64]) -> float:
-        if relative is not self._priced:
-            self._priced, self._price = relative, price_of_risk(relative[2:])
-        return self._price
 
     def _model_rate(self) -> float:
         """What the draft model may be expected to bring before it has drafted."""
@@ -161,30 +158,35 @@ class Controller:
         if self._is_off("draft"):
             return "draft" if not j and self._each <= _PROBE_SHARE * self._idle else "stop"
         if not j:
-            cost, bets, _ = self._bets(np.full(ahead, self.calibration.drafting), 0, ahead)
-            self._believed = max(1.0, float((bets.emitted / cost).max()))
+            typical = Bets(np.full(ahead, self.calibration.drafting))
+            self._believed = max(1.0, float((typical.emitted / self._costs(ahead, 0, ahead)).max()))
         pace = min(self._pace, self._believed) if j else 1.0
         known = self._chances(drafted)
-        typical = np.full(ahead, self.calibration.drafting)
-        model = self._value(np.concatenate((known, typical)), j, ahead, pace)
-        now = self._value(known, j, 0, pace)[-1] if j else 1.0 - pace
-        best_model = float(model[j:].max())
+        now = 1.0 + float(known.cumprod().sum())
+        now -= pace * (float(self.cost.relative[j + 1]) + j * self._each)
+        best_model = self._value_of_drawing(known, ahead, pace)
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
-            copying = self._value(np.concatenate((known, self._chances(copied)))[: self._limit], j, 0, pace)
+            bets = Bets(np.concatenate((known, self._chances(copied)))[: self._limit])
+            copying = bets.emitted - pace * self._costs(len(bets.emitted), j, 0)
             if float(copying[j:].max(initial=-np.inf)) > max(best_model, now):
                 return "copy"
         return "draft" if best_model > now else "stop"
 
-    def _value(self, chances: NDArray[np.float64], paid: int, ahead: int, pace: float) -> NDArray[np.float64]:
-        cost, bets, usable = self._bets(chances, paid, ahead)
+    def _value_of_drawing(self, known: NDArray[np.float64], ahead: int, pace: float) -> float:
+        """Expected tokens less cost of the best draft that goes on with the model.
+
+        A draw risks its own cost: it may turn out surer than is typical, or stay unverified.
+        """
+        j = len(known)
+        if (j + 1) * self._each > self._ledger.budget:
+            return -np.inf
+        rate = self.calibration.drafting
+        bets = Bets(np.concatenate((known, np.full(ahead, rate))))
+        hoped = Bets(np.concatenate((known, np.full(ahead, max(rate, _HOPED)))))
+        cost = self._costs(j + ahead, j, ahead)
+        usable = self._usable(cost, hoped)
         value: NDArray[np.float64] = bets.emitted - pace * cost
-        if ahead:
-            if (paid + 1) * self._each <= self._ledger.budget:
-                # Then a draw is a look: it may turn out surer than is typical, or stay unverified.
-                hoped = np.concatenate((chances[:-ahead], np.maximum(chances[-ahead:], _HOPED)))
-                usable = self._allowed[1 : len(chances) + 1] & self._ledger.allows(cost, Bets(hoped))
-            value[~usable] = -np.inf
-        return value
+        return float(value[j:].max(initial=-np.inf, where=usable[j:]))
 
     def observe(self, outcome: Outcome) -> None:
         n = len(outcome.draft)

@@ -7,11 +7,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from edgespec.control.cost import MOST_ROWS
+
 FLOOR = 0.97
 _SHARE = 1.0 / 0.972 - 1.0
 _LIKELY_TOKENS = 11
 _SHORTFALL = 0.002
 _LEAST_TOKENS = 31
+_COUNTS = np.arange(MOST_ROWS + 1.0)
 
 
 class Ledger:
@@ -49,23 +52,19 @@ class Bets:
     """The outcomes of drafts of n = 1, 2, ... tokens from the chance of each token, `[n]`."""
 
     def __init__(self, chances: NDArray[np.float64]) -> None:
-        survival = np.cumprod(chances)
-        before = np.concatenate(([1.0], survival[:-1]))
-        ends = before - survival
-        accepted = np.arange(len(chances))
-        self.survival = survival
-        self.emitted = 1.0 + np.cumsum(survival)
+        self.survival = chances.cumprod()
+        self._accepted = np.zeros(len(chances) + 1)
+        self.survival.cumsum(out=self._accepted[1:])
+        self.emitted: NDArray[np.float64] = self._accepted[1:] + 1.0
         """Expected emitted tokens, `[n]`."""
-        self._ended = np.concatenate(([0.0], np.cumsum(ends)))
-        self._weighted = np.concatenate(([0.0], np.cumsum(ends * accepted)))
 
     def shortfall(self, needed: NDArray[np.float64]) -> NDArray[np.float64]:
         """E[max(0, needed - accepted)] for a draft of n tokens that needs so many accepted, `[n]`."""
-        n = np.arange(1, len(needed) + 1)
-        upto = np.clip(np.ceil(needed - 1e-9), 0, n).astype(np.int64)
-        short = needed * self._ended[upto] - self._weighted[upto]
-        beyond: NDArray[np.float64] = np.maximum(needed - n, 0.0) * self.survival
-        return np.maximum(short + beyond, 0.0)
+        # It is needed - E[min(needed, accepted)], which is linear between whole numbers.
+        n = len(needed)
+        expected = np.interp(np.minimum(needed, _COUNTS[1 : n + 1]), _COUNTS[: n + 1], self._accepted)
+        short: NDArray[np.float64] = np.maximum(needed, 0.0) - expected
+        return short
 
 
 def price_of_risk(cost: NDArray[np.float64], chance: float = 0.9) -> float:

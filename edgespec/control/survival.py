@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from edgespec.types import Evidence
@@ -20,6 +21,7 @@ _MOST = 400.0
 _FADE = 0.9
 
 Bin = tuple[str, int, int]
+_NONE = (0.0, 0.0)
 
 
 def _between(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
@@ -50,6 +52,11 @@ def _bin(evidence: Evidence) -> Bin:
     return "copy", bisect_right(_LENGTH_BINS, length), 2 if share < 1.0 else int(times > 1)
 
 
+@lru_cache(maxsize=4096)
+def _placed(evidence: Evidence) -> tuple[Bin, float]:
+    return _bin(evidence), prior(evidence)
+
+
 class Calibration:
     """Beta-smoothed hit rates, one count pair a bin, decayed once a bin is full.
 
@@ -59,29 +66,24 @@ class Calibration:
 
     def __init__(self, counts: Mapping[Bin, tuple[float, float]] | None = None) -> None:
         self._counts: dict[Bin, tuple[float, float]] = dict(counts or {})
-        self._known: dict[Evidence, float] = {}
 
     def chance(self, evidence: Evidence) -> float:
         """That the token is right, given that all before it are."""
-        known = self._known.get(evidence)
-        if known is None:
-            hits, n = self._counts.get(_bin(evidence), (0.0, 0.0))
-            known = self._known[evidence] = (hits + _WEIGHT * prior(evidence)) / (n + _WEIGHT)
-        return known
+        where, expected = _placed(evidence)
+        hits, n = self._counts.get(where, _NONE)
+        return (hits + _WEIGHT * expected) / (n + _WEIGHT)
 
     def learn(self, evidence: Evidence, hit: bool) -> None:
-        where = _bin(evidence)
-        hits, n = self._counts.get(where, (0.0, 0.0))
+        where, _ = _placed(evidence)
+        hits, n = self._counts.get(where, _NONE)
         keep = 1.0 if n < _MOST else 1.0 - 1.0 / _MOST
         self._counts[where] = (hits * keep + hit, n * keep + 1.0)
-        self._known.clear()
 
     def fade(self) -> None:
         """Forget a little of the draft model, so that one that was given up gets another chance."""
         for where, (hits, n) in self._counts.items():
             if where[0] == "draft":
                 self._counts[where] = (hits * _FADE, n * _FADE)
-        self._known.clear()
 
     @property
     def drafting(self) -> float:

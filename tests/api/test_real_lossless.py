@@ -99,7 +99,10 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
     for i, (prompt, about) in enumerate(zip(prompts, PROMPTS, strict=True)):
         decode(prompt, sampling, tokens=1)
         expected, *_ = decode(prompt, sampling)
-        for name, policy in (*policies(exact), *([("all, by the controller", controller)] if i % 3 == 0 else [])):
+        for name, policy in (
+            *policies(exact),
+            *([("all, by the controller", controller)] if i % 3 == 0 else []),
+        ):
             ids, drafted, accepted = decode(prompt, sampling, policy)
             assert ids == expected, f"{name} on {about['id']}"
             total = totals.setdefault(name, [0, 0])

@@ -142,7 +142,17 @@ def test_a_stored_value_that_makes_no_sense_is_measured_again(tmp_path, known):
 
 @pytest.mark.parametrize(
     "seconds",
-    ["x", [], None, {}, {"2": 1.0}, {"1": 0.0}, {"1": 1.0, "2": -1.0}, {"1": 1.0, "4": math.inf}, {"one": 1.0}],
+    [
+        "x",
+        [],
+        None,
+        {},
+        {"2": 1.0},
+        {"1": 0.0},
+        {"1": 1.0, "2": -1.0},
+        {"1": 1.0, "4": math.inf},
+        {"one": 1.0},
+    ],
 )
 def test_stored_times_that_make_no_sense_are_measured_again(tmp_path, seconds):
     stored = Measurements("m", SETTINGS, tmp_path)

@@ -138,7 +138,10 @@ def test_the_most_that_was_allowed_for_a_draft_is_kept():
 @pytest.mark.parametrize("rows", [(1,), (1, 2), (1, 2, 3, 6), (1, 4), (1, 16), (1, 40, 200)])
 def test_trims_only_reach_allowed_row_counts(rows):
     reached = set()
-    for policy in (controller(("suffix",), CURVES["flat"], row_counts=rows), FixedPolicy(("suffix",), 15, row_counts=rows)):
+    for policy in (
+        controller(("suffix",), CURVES["flat"], row_counts=rows),
+        FixedPolicy(("suffix",), 15, row_counts=rows),
+    ):
         policy.begin()
         for _ in range(30):
             for limit in range(18):
@@ -350,7 +353,7 @@ def test_status_says_who_drafts_how_deep_and_what_it_brings():
     assert policy.status.on
     assert (policy.status.proposer, policy.status.depth) == ("suffix", 32)
     assert "+" in policy.status.reason
-    assert "saved" in policy.status.reason
+    assert "ahead of plain" in policy.status.reason
 
 
 def test_fixed_depth_is_always_the_same():

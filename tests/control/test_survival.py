@@ -10,7 +10,9 @@ from edgespec.control import Calibration
 from edgespec.control.survival import prior
 
 COPIED = st.tuples(
-    st.integers(1, 200).map(float), st.one_of(st.just(1.0), st.floats(0.001, 0.999)), st.integers(1, 99).map(float)
+    st.integers(1, 200).map(float),
+    st.one_of(st.just(1.0), st.floats(0.001, 0.999)),
+    st.integers(1, 99).map(float),
 )
 DRAWN = st.tuples(st.floats(0.0, 1.0), st.sampled_from([-1.0, 0.0, 1.0]))
 EVIDENCE = st.one_of(COPIED, DRAWN)

@@ -1,0 +1,304 @@
+"""Recorded answers under given costs: the real controller and proposers, no model."""
+
+import json
+import math
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import copied_runs, drafted_runs, efficiency, least_ms
+
+from edgespec.bench.replay import Curve, Record, read_curves, read_records, replay
+from edgespec.bench.replay_report import as_json, as_table
+from edgespec.cli import main
+from edgespec.errors import UsageError
+
+DATA = Path(__file__).parents[1] / "data"
+TRACES, CURVES = DATA / "replay.jsonl", DATA / "curves.json"
+FLOOR = 0.97
+KEYS = ["id", "category", "curve", "plain_ms", "policy_ms", "rounds", "draft_n", "draft_n_accepted"]
+RECORDS, COSTS = read_records(TRACES), read_curves(CURVES)
+BOTH = pytest.mark.parametrize("draft", [False, True], ids=["copying", "with the draft"])
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["copying", "with the draft"])
+def results(request):
+    return request.param, list(replay(RECORDS, COSTS, draft=request.param))
+
+
+def test_there_is_a_row_for_every_record_and_curve(results):
+    rows = [(r.curve, r.id) for r in results[1]]
+    assert rows == [(curve, record.id) for curve in COSTS for record in RECORDS]
+
+
+def test_no_record_is_slower_than_plain_by_more_than_three_percent(results):
+    slow = [(r.id, r.curve, r.plain_ms / r.policy_ms) for r in results[1] if r.policy_ms]
+    assert [row for row in slow if row[2] < FLOOR] == []
+
+
+def test_nothing_is_faster_than_the_least_time_there_is(results):
+    """Continuations by count, and mixed drafts, may know more than either source of the oracle alone."""
+    draft, rows = results
+    for r in rows:
+        record = next(record for record in RECORDS if record.id == r.id)
+        if record.category in ("copying", "writing", "chat"):
+            assert r.policy_ms >= 0.8 * least_ms(record, COSTS[r.curve], draft=draft) - 1e-6
+
+
+def test_every_token_is_emitted_once_and_counted_once(results):
+    for r in results[1]:
+        n = len(next(record for record in RECORDS if record.id == r.id).output)
+        assert 0 <= r.draft_n_accepted <= r.draft_n
+        assert r.rounds + r.draft_n_accepted - (n - 1) in (0, 1), "the last round may draft past the end"
+
+
+def test_copying_pays_where_there_is_something_to_copy(results):
+    speed = {(r.id, r.curve): r.plain_ms / r.policy_ms for r in results[1] if r.policy_ms}
+    for curve in COSTS:
+        assert speed["copy", curve] > (1.02 if curve == "steep" else 2.5)
+        assert speed["loop", curve] > (1.02 if curve == "steep" else 2.0)
+        assert speed["half", curve] > 0.99
+    assert speed["copy", "flat"] > 20
+
+
+def test_time_counts_from_the_first_token_on(results):
+    for r in results[1]:
+        record = next(record for record in RECORDS if record.id == r.id)
+        assert r.plain_ms == pytest.approx((len(record.output) - 1) * 1e3 * COSTS[r.curve].verify(1))
+        if r.draft_n == 0 and not results[0]:
+            assert r.policy_ms == pytest.approx(r.plain_ms)
+    assert {(r.plain_ms, r.policy_ms, r.rounds) for r in results[1] if r.id == "one"} == {(0.0, 0.0, 0)}
+
+
+@BOTH
+@pytest.mark.parametrize("warm", [False, True])
+def test_replaying_again_gives_the_same_to_the_last_digit(draft, warm):
+    first, second = (list(replay(RECORDS[2:], COSTS, draft=draft, warm=warm)) for _ in range(2))
+    assert first == second
+
+
+def test_cold_records_know_nothing_of_each_other_and_warm_ones_do():
+    cold = list(replay(RECORDS, COSTS))
+    alone = list(replay(RECORDS[3:4], COSTS))
+    assert [r for r in cold if r.id == RECORDS[3].id] == alone
+    again = [replace(RECORDS[0], id=str(i)) for i in range(4)]
+    warm, fresh = list(replay(again, COSTS, warm=True)), list(replay(again, COSTS))
+    for curve in COSTS:
+        times = [r.policy_ms for r in warm if r.curve == curve]
+        assert times[-1] <= 1.06 * times[0]
+        assert len({r.policy_ms for r in fresh if r.curve == curve}) == 1
+    assert sum(r.policy_ms for r in warm) < sum(r.policy_ms for r in fresh)
+
+
+@pytest.mark.parametrize("curve", COSTS)
+def test_warm_records_stay_above_the_floor_too(curve):
+    for r in replay(RECORDS * 2, {curve: COSTS[curve]}, warm=True):
+        assert not r.policy_ms or r.plain_ms / r.policy_ms >= FLOOR
+
+
+def test_without_the_draft_it_is_as_if_none_had_been_recorded():
+    bare = [replace(record, match=(), top=()) for record in RECORDS]
+    assert list(replay(RECORDS, COSTS, draft=False)) == list(replay(bare, COSTS))
+
+
+def test_a_draft_model_that_is_always_right_brings_what_it_could():
+    n = 300
+    record = Record("right", "", (1, 2, 3), tuple(range(10, 10 + n)), (True,) * n, (1.0,) * n)
+    (r,) = replay([record], {"flat": COSTS["flat"]})
+    assert r.draft_n == r.draft_n_accepted
+    assert least_ms(record, COSTS["flat"]) / r.policy_ms > 0.9
+
+
+# The oracle
+
+
+RUNS = st.lists(st.integers(0, 3), min_size=1, max_size=9)
+
+
+def slowest_search(record, curve, draft, i=1):
+    """All sequences of rounds, one after the other."""
+    n = len(record.output)
+    if i >= n:
+        return 0.0
+    copied = copied_runs(record.prompt, record.output)[i]
+    drafted = drafted_runs(record.match)[i] if draft else 0
+    times = []
+    for each, run in ((0.0, copied), (curve.draft, drafted)):
+        for k in range(run + 1):
+            rest = slowest_search(record, curve, draft, i + k + 1)
+            times.append(1e3 * (k * each + curve.verify(k + 1)) + rest)
+    return min(times)
+
+
+@given(RUNS, RUNS, st.data())
+def test_the_oracle_finds_what_trying_everything_finds(prompt, output, data):
+    match = data.draw(st.lists(st.booleans(), min_size=len(output), max_size=len(output)))
+    curve = Curve((1, 2, 4, 64), (1.0, 1.5, 1.6, 20.0), 0.2)
+    record = Record("x", "", tuple(prompt), tuple(output), tuple(match), (0.5,) * len(output))
+    for draft in (False, True):
+        assert least_ms(record, curve, draft=draft) == pytest.approx(slowest_search(record, curve, draft))
+
+
+def test_the_oracle_copies_from_the_longest_match_and_the_latest_of_equals():
+    assert copied_runs([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])[2] == 3
+    assert copied_runs([1, 2, 3, 9, 1, 2, 7], [1, 2, 7])[2] == 1
+    assert copied_runs([1, 2, 3], [2, 9])[1] == 0, "a match of one token is none"
+    assert drafted_runs([True, True, False, True]) == [2, 1, 0, 1, 0]
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "3",
+        "[1]",
+        "null",
+        "{}",
+        '{"id": "a", "prompt": [1]}',
+        '{"id": "a", "prompt": [1], "output": "text"}',
+        '{"id": "a", "prompt": [1], "output": [Infinity]}',
+        '{"id": "a", "prompt": [1], "output": [2], "draft": {"match": [true]}}',
+        '{"id": "a", "prompt": [1], "output": [2], "draft": {"match": [true], "p": []}}',
+        '{"id": "a", "prompt": [1], "output": [2], "draft": 7}',
+    ],
+)
+def test_a_line_that_is_no_record_is_named(tmp_path, line):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"id": "ok", "prompt": [1], "output": [2]}\n\n' + line + "\n")
+    with pytest.raises(UsageError, match="line 3"):
+        read_records(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        '{"a": 1}',
+        '{"a": {"n": [], "ms": []}}',
+        '{"a": {"n": [2, 4], "ms": [1, 2]}}',
+        '{"a": {"n": [1, 2], "ms": [1]}}',
+        '{"a": {"n": [1, 4, 2], "ms": [1, 2, 3]}}',
+        '{"a": {"n": [1, 2], "ms": [1, 0]}}',
+        '{"a": {"n": [1, 2], "ms": [1, NaN]}}',
+        '{"a": {"n": [1, 2], "ms": [1, 2], "draft_ms": -1}}',
+        '{"a": {"n": [1, Infinity], "ms": [1, 2]}}',
+    ],
+)
+def test_a_file_that_holds_no_curves_is_a_usage_error(tmp_path, content):
+    path = tmp_path / "c.json"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"c\.json"):
+        read_curves(path)
+
+
+@pytest.mark.parametrize("read", [read_records, read_curves])
+def test_files_that_cannot_be_read_are_usage_errors(tmp_path, read):
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "absent", tmp_path, tmp_path / "binary"):
+        with pytest.raises(UsageError, match="cannot read"):
+            read(path)
+
+
+def test_a_curve_is_linear_between_its_points_and_proportional_beyond():
+    curve = read_curves(CURVES)["q8"]
+    assert [curve.verify(n) for n in (1, 2, 3, 64, 128)] == pytest.approx([0.06, 0.096, 0.105, 0.9, 1.8])
+
+
+# The command
+
+
+def command(*arguments):
+    return main(["replay", str(TRACES), "--curve", str(CURVES), *arguments])
+
+
+def test_json_is_one_list_with_exactly_the_rows(capfd):
+    assert command("-o", "json", "--no-draft") == 0
+    out, err = capfd.readouterr()
+    rows = json.loads(out)
+    assert err == ""
+    assert [list(row) for row in rows] == [KEYS] * (len(RECORDS) * len(COSTS))
+    assert rows == [asdict(r) for r in replay(RECORDS, COSTS, draft=False)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "how"), [((), {}), (("--warm",), {"warm": True}), (("--no-draft",), {"draft": False})]
+)
+def test_options_reach_the_replay(flags, how, capfd):
+    assert command("-o", "json", *flags) == 0
+    assert capfd.readouterr().out == as_json(replay(RECORDS, COSTS, **how))
+
+
+def test_the_table_has_means_by_curve_and_category_and_the_worst_record(capfd):
+    assert command() == 0
+    out = capfd.readouterr().out
+    rows = list(replay(RECORDS, COSTS))
+    assert out == as_table(rows)
+    lines = [line.split(" | ") for line in out.splitlines() if line.startswith("| ")]
+    assert len(lines) == 1 + len(COSTS) * (len({r.category for r in RECORDS}) + 1)
+    mine = [r.plain_ms / r.policy_ms for r in rows if r.curve == "q8" and r.policy_ms]
+    (whole,) = [cells for cells in lines if cells[0] == "| q8" and cells[1] == "all"]
+    assert whole[2] == str(len(RECORDS))
+    assert whole[3] == f"{math.prod(mine) ** (1 / len(mine)):.2f}x"
+    assert whole[4].startswith(f"{min(mine):.2f}x ")
+
+
+def test_a_table_of_nothing_is_a_table():
+    assert as_table([]).startswith("| curve |")
+    assert "| c | - | 1 | - | - | 0 / 0 | - |" in as_table(
+        list(replay([RECORDS[4]], {"c": COSTS["flat"]}))
+    ).replace("chat", "-")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ([], "TRACES"),
+        ([str(TRACES)], "--curve"),
+        (["absent.jsonl", "--curve", str(CURVES)], "absent.jsonl"),
+        ([str(TRACES), "--curve", "absent.json"], "absent.json"),
+        ([str(CURVES), "--curve", str(CURVES)], "line 1"),
+        ([str(TRACES), "--curve", str(TRACES)], "replay.jsonl"),
+        ([str(TRACES), "--curve", str(CURVES), "-o", "xml"], "xml"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(arguments, part, capfd):
+    assert main(["replay", *arguments]) == 2
+    out, err = capfd.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert part in err
+
+
+# Traces of real answers
+
+
+def shared():
+    places = [os.environ.get("EDGESPEC_TRACES"), Path(__file__).parents[3] / "shared" / "traces"]
+    found = [Path(p) for p in places if p and (Path(p) / "dev.jsonl").exists()]
+    if not found:
+        pytest.skip("no recorded traces: EDGESPEC_TRACES is not set, and no shared/traces beside the project")
+    return read_records(found[0] / "dev.jsonl"), read_curves(found[0] / "curves.json")
+
+
+@pytest.mark.traces
+@pytest.mark.parametrize(
+    ("draft", "average", "each"), [(False, 0.84, 0.76), (True, 0.72, 0.65)], ids=["copying", "with the draft"]
+)
+def test_efficiency_on_recorded_answers_is_kept(draft, average, each):
+    """Least time / time of the controller, geometric mean over records, cold."""
+    records, costs = shared()
+    rows = list(replay(records, costs, draft=draft))
+    least = {(r.id, name): least_ms(r, curve, draft=draft) for r in records for name, curve in costs.items()}
+    reached = efficiency(rows, least)
+    worst = min(rows, key=lambda r: r.plain_ms / r.policy_ms)
+    mean = sum(reached.values()) / len(reached)
+    print(f"\n{ {k: round(v, 3) for k, v in reached.items()} }, mean {mean:.4f}, worst {worst}")
+    assert worst.plain_ms / worst.policy_ms >= FLOOR
+    assert mean >= average
+    assert min(reached.values()) >= each
