@@ -70,6 +70,7 @@ class Controller:
         self._missed.clear()
         self._price = _PRICE * price_of_risk(self.cost.relative[2:])
         self.calibration.fade()
+        self.cost.recall()
         self._active = tuple(name for name in self._sources if name != "draft" or self._model_can_pay())
         return self._active
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from edgespec.types import Source
 
 MOST_ROWS = 65
-_LEARN = 0.2
+_LEARN = 0.1
 _DRIFT = 0.1
+_FOLLOW = 0.3
+_RECALL = 0.1
 _OUTLIER = 2.0
 
 
@@ -20,7 +22,8 @@ class CostModel:
     """V(n) in seconds: linear between measured row counts, times a factor that follows the present.
 
     The factor takes what all passes have in common, a longer context or a busy machine; the table what
-    is special to a row count. Observations further than a factor of 2 from the estimate count as that.
+    is special to a row count. Plain rounds tell the factor alone, so it follows them fast. Observations
+    further than a factor of 2 from the estimate count as that.
     """
 
     def __init__(self, verify: Mapping[int, float], draft: Mapping[Source, float] | None = None) -> None:
@@ -28,9 +31,9 @@ class CostModel:
         self._measured = {n: s for n, s in verify.items() if 0 < s < math.inf}
         if 1 not in self._measured:
             raise ValueError("the cost of one row must be known")
+        self._calibrated = dict(self._measured)
         self.draft: dict[Source, float] = dict(draft or {})
         self.factor = 1.0
-        self.overhead = 0.0
         self._relative: NDArray[np.float64] | None = None
 
     @property
@@ -44,7 +47,7 @@ class CostModel:
 
     @property
     def relative(self) -> NDArray[np.float64]:
-        """V(n) / V(1) for n = 0 ... 65, never falling with n."""
+        """V(n) / V(1) for n = 0 ... 65."""
         if self._relative is None:
             ns = sorted(self._measured)
             ms = [self._measured[n] for n in ns]
@@ -63,12 +66,20 @@ class CostModel:
         expected = self.verify(n)
         counted = min(max(seconds, expected / _OUTLIER), expected * _OUTLIER)
         ratio = counted / expected
-        self.factor *= ratio**_DRIFT
+        self.factor *= ratio ** (_FOLLOW if n == 1 else _DRIFT)
         if n > 1 and abs(ratio - 1.0) > 1e-9:
             known = float(self.relative[n]) * self._measured[1]
             self._measured[n] = known * ratio**_LEARN
             self._relative = None
         return counted
+
+    def recall(self) -> None:
+        """Move a little back to what calibration measured, so that a row count that once looked dear in a
+        busy moment, and was not tried since, is not given up for good.
+        """
+        for n, seconds in self._measured.items():
+            self._measured[n] = seconds * (self._calibrated.get(n, seconds) / seconds) ** _RECALL
+        self._relative = None
 
     def observe_draft(self, source: Source, tokens: int, seconds: float) -> None:
         """Learn from a proposer that took this long for so many tokens."""
