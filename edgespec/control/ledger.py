@@ -43,9 +43,12 @@ class Ledger:
         """Which drafts of n = 1, 2, ... tokens may be tried. `cost`: of the whole round, `[n]`."""
         emitted = self.emitted + 1
         worst = cost - 1.0 - self.budget
-        above = cost - 1.0 - self.saved <= (1.0 / FLOOR - 1.0) * max(emitted, _LEAST_TOKENS)
+        last = (1.0 / FLOOR - 1.0) * max(emitted, _LEAST_TOKENS) + self.saved - self.budget
+        above: NDArray[np.bool_] = worst <= max(last, 0.0)
+        if last <= 0.0 or worst.min() > last:
+            return above
         hope = bets.shortfall(worst) <= _SHORTFALL * max(emitted, _LIKELY_TOKENS)
-        return (worst <= 0.0) | (above & hope)
+        return above & (hope | (worst <= 0.0))
 
 
 class Bets:
