@@ -23,8 +23,8 @@ def as_table(results: Sequence[Replayed]) -> str:
     ]
     for curve in dict.fromkeys(r.curve for r in results):
         mine = [r for r in results if r.curve == curve]
-        for category in dict.fromkeys(r.category for r in mine):
-            lines.append(_line(curve, category, [r for r in mine if r.category == category]))
+        categories = dict.fromkeys(r.category for r in mine)
+        lines += [_line(curve, name, [r for r in mine if r.category == name]) for name in categories]
         lines.append(_line(curve, "all", mine))
     lines += [
         "",

@@ -14,6 +14,7 @@ from edgespec.control.survival import Calibration
 from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Plan, Source, Status
 
 _PRICE = 0.02
+_CHEAP = 1e-4
 _PROBE_SHARE = 0.01
 _AHEAD = 64
 _SURE = 0.85
@@ -93,7 +94,7 @@ class Controller:
 
         A sampled draft is not cut: what its tokens tell must not decide whether they are kept.
         """
-        if not draft.tokens or self._is_off(draft.sources[0]):
+        if not draft.tokens or self._limit < 1 or self._is_off(draft.sources[0]):
             return NO_DRAFT
         chances = self._chances(draft.evidence)
         drawn = sum(source == "draft" for source in draft.sources)
@@ -102,7 +103,9 @@ class Controller:
             best = 0
         if draft.q is not None:
             best = self._plan.fit(len(draft))
-        return replace(draft.first(best), survival=tuple(np.cumprod(chances[:best]).tolist()))
+        if not best:
+            return NO_DRAFT
+        return replace(draft.first(best), survival=tuple(chances[:best].cumprod().tolist()))
 
     def _chances(self, evidence: Sequence[Evidence]) -> NDArray[np.float64]:
         chance = self.calibration.chance
@@ -117,8 +120,11 @@ class Controller:
         usable = self._usable(cost, bets)
         if not usable.any():
             return 0, 1.0
+        worth = bets.emitted
         price = self._price * urgency(self._ledger.budget)
-        rate = (bets.emitted - price * bets.shortfall(cost - 1.0)) / cost * usable
+        if price > _CHEAP:
+            worth = worth - price * bets.shortfall(cost - 1.0)
+        rate = worth / cost * usable
         best = int(rate.argmax())
         plain = 1.0 / (1.0 + paid * self._each)
         return (best + 1, float(rate[best])) if rate[best] > plain else (0, 1.0)

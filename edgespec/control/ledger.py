@@ -12,7 +12,7 @@ from edgespec.control.cost import MOST_ROWS
 FLOOR = 0.97
 _SHARE = 1.0 / 0.972 - 1.0
 _LIKELY_TOKENS = 11
-_SHORTFALL = 0.002
+_SHORTFALL = 0.0015
 _LEAST_TOKENS = 31
 _COUNTS = np.arange(MOST_ROWS + 1.0)
 
@@ -23,7 +23,7 @@ class Ledger:
     `saved` is emitted tokens minus time spent, over the answer so far. A round may take what is saved
     plus a share of just under 3% of what plain would have taken, for at least 11 tokens, since shorter
     answers are rare. It may go beyond only by a hair's breadth in expectation: the expected shortfall
-    stays under 0.2% of the tokens so far, and the worst case above the floor for 32 tokens or more.
+    stays under 0.15% of the tokens so far, and the worst case above the floor for 32 tokens or more.
     """
 
     def __init__(self) -> None:
@@ -43,9 +43,12 @@ class Ledger:
         """Which drafts of n = 1, 2, ... tokens may be tried. `cost`: of the whole round, `[n]`."""
         emitted = self.emitted + 1
         worst = cost - 1.0 - self.budget
-        above = cost - 1.0 - self.saved <= (1.0 / FLOOR - 1.0) * max(emitted, _LEAST_TOKENS)
+        last = (1.0 / FLOOR - 1.0) * max(emitted, _LEAST_TOKENS) + self.saved - self.budget
+        above: NDArray[np.bool_] = worst <= max(last, 0.0)
+        if last <= 0.0 or worst.min() > last:
+            return above
         hope = bets.shortfall(worst) <= _SHORTFALL * max(emitted, _LIKELY_TOKENS)
-        return (worst <= 0.0) | (above & hope)
+        return above & (hope | (worst <= 0.0))
 
 
 class Bets:

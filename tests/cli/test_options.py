@@ -102,7 +102,9 @@ def test_help_and_version(capfd):
         assert part in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["run", "-c", "x"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["replay", "--help"], ["run", "-c", "x"], ["--version"]]
+)
 def test_answers_without_a_model_import_nothing_heavy(arguments):
     script = f"import sys; from edgespec.cli import main; main({arguments}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

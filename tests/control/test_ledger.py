@@ -9,7 +9,7 @@ from edgespec.control.ledger import FLOOR, Bets, Ledger, price_of_risk, urgency
 
 CHANCES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12).map(np.array)
 COSTS = st.lists(st.floats(1.0, 12.0), min_size=12, max_size=12).map(np.array)
-LEAST, HOPE = 31, 0.002
+LEAST, HOPE = 31, 0.0015
 """Beyond the budget: tokens for which the floor holds whatever comes; expected shortfall a token."""
 
 

@@ -113,7 +113,7 @@ def test_answers_in_a_row_with_a_draft_that_is_always_wrong_stay_above_the_floor
         assert rate(seconds, 64) >= FLOOR
 
 
-SCRIPT = [(7 * i + i * i // 5) % N_VOCAB for i in range(1600)]
+SCRIPT = [(7 * i + i * i // 5) % N_VOCAB for i in range(2500)]
 DEPTHS = (1, 2, 3, 4, 6, 7, 8, 11, 12, 15, 16, 19, 23, 24, 31, 32, 40, 47, 48, 56, 60, 63, 64)
 
 
@@ -155,7 +155,7 @@ def test_copying_that_is_always_right_is_near_the_best_fixed_depth(curve, n):
         ("stairs", 0.2, 400),
         ("stairs", 0.4, 1500),
         ("steep", 0.2, 400),
-        ("q8", 0.05, 1500),
+        ("q8", 0.05, 2400),
     ],
 )
 def test_a_draft_model_that_is_always_right_is_near_the_best_fixed_depth(curve, each, n):
