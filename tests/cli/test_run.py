@@ -47,8 +47,8 @@ def test_prompt_sources_give_the_same_prompt(run, smollm2_path, text_file):
 
 def test_json_lines_and_counting(run, smollm2_path, tmp_path):
     trace = tmp_path / "trace.jsonl"
-    prompt = "Repeat three times: one two three four five six seven eight nine ten"
-    settings = ("-t", "1", "--temp", "0", "-n", "16", "--seed", "5", "--json", "--trace", str(trace))
+    prompt = "Write the numbers from 1 to 30 separated by commas, twice."  # answered in a loop
+    settings = ("-t", "1", "--temp", "0", "-n", "64", "--seed", "5", "--json", "--trace", str(trace))
     done = run("run", str(smollm2_path), *settings, "-p", prompt)
     assert done.returncode == 0, done.stderr
     *tokens, summary = lines(done.stdout)
@@ -73,7 +73,7 @@ def test_json_lines_and_counting(run, smollm2_path, tmp_path):
     trimmed = summary["draft_n_accepted"] + summary["rounds"] - summary["tokens"]
     assert trimmed in (0, 1)
 
-    plain = run("run", str(smollm2_path), *PLAIN, "-n", "16", "--json", "-p", prompt)
+    plain = run("run", str(smollm2_path), *PLAIN, "-n", "64", "--json", "-p", prompt)
     if summary["numerics"] == "exact":
         assert [t["id"] for t in tokens] == [t["id"] for t in lines(plain.stdout)[:-1]]
 
