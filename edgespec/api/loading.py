@@ -21,7 +21,7 @@ from edgespec.calibration import (
     fingerprint,
     measured,
 )
-from edgespec.control import Calibration, Controller, CostModel
+from edgespec.control import Calibration, Controller, CostModel, FixedPolicy
 from edgespec.engine import VerifyMode
 from edgespec.errors import (
     BackendError,
@@ -37,6 +37,7 @@ from edgespec.types import Source
 Progress = Callable[[str, float], None]
 """(what is being done, its share from 0 to 1). Whatever it raises cancels the loading."""
 
+_MOST_DRAFTED = 64
 SPECS = ("auto", "off", "suffix", "ngram", "draft")
 _CALIBRATION = "The quick brown fox jumps over the lazy dog. 1, 2, 3, 5, 8, 13; def f(x): return x + 1\n"
 
@@ -47,14 +48,15 @@ def _ignore(*_: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round.
+    """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round;
+    with proposers named in `spec` that many are drafted in every round, whether it pays or not.
 
     `notify` takes one-line notices for the user.
     """
 
     draft: str | Path | None = None
     spec: str = "auto"
-    draft_max: int = 64
+    draft_max: int | None = None
     verify: VerifyMode = "coupled"
     numerics: Literal["auto", "exact", "near"] = "auto"
     options: LoadOptions = field(default_factory=LoadOptions)
@@ -147,11 +149,14 @@ def _assemble(
 
         def speculate(spec: str) -> Speculation:
             chosen = _sources(spec, draft_path)
+            if s.draft_max is not None and chosen and spec != "auto":
+                fixed = FixedPolicy(chosen, s.draft_max, row_counts=rows.allowed)
+                return Speculation(fixed, {name: proposers[name] for name in chosen})
             policy = Controller(
                 chosen,
                 CostModel(found.seconds, drafting),
                 Calibration.from_json(stored.get(name)),
-                draft_max=s.draft_max,
+                draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,
                 row_counts=rows.allowed,
             )
 

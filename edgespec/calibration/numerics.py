@@ -52,7 +52,8 @@ def measured(
     exact = sorted(exact_rows(watch, tokens, counts) | {1})
     seconds = fill(watch, tokens, TIMED)
     stored.put("exact_rows", exact)
-    stored.put(SECONDS, {str(n): s for n, s in seconds.items()})
+    if not stored.put(SECONDS, {str(n): s for n, s in seconds.items()}):
+        notify(f"the measurement cannot be kept in {stored.path.parent}: it is made at every start")
     return Measured(tuple(exact), seconds)
 
 

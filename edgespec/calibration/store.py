@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -57,10 +56,14 @@ class Measurements:
     def get(self, name: str) -> Any:
         return self._values.get(name)
 
-    def put(self, name: str, value: Any) -> None:
+    def put(self, name: str, value: Any) -> bool:
+        """Keep a value, in this run at least. Returns whether it could be written."""
         self._values = {**self._read(), **self._values, name: value}
-        with contextlib.suppress(OSError):
+        try:
             self._write()
+        except OSError:
+            return False
+        return True
 
     def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)

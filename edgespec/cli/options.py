@@ -172,7 +172,7 @@ sampling_options = _group(
         "--predict",
         "--n-predict",
         "predict",
-        default=AUTO,
+        default=1024,
         **_COUNT,
         help="Most tokens to answer, -1 for no limit.",
     ),
@@ -267,9 +267,9 @@ speculation_options = _group(
     _o(
         "--draft-max",
         type=click.IntRange(min=0),
-        default=32,
+        default=None,
         metavar="N",
-        help="Most drafted tokens a round.",
+        help="Most drafted tokens a round. With proposers named in --spec: that many in every round.",
     ),
     _o(
         "--verify",

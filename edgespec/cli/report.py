@@ -99,7 +99,7 @@ def _sources(stats: Summary) -> str:
 def _proposer(model: Model) -> str:
     status = model.status
     if not status.on:
-        return f"speculation off: {status.reason}"
+        return "plain"
     drafted = {s: n for s, n in model.stats.sources.items() if s != "target"}
     return "+".join(drafted) if drafted else "no drafts accepted" if model.stats.draft_n else "no drafts"
 

@@ -19,6 +19,7 @@ _PROBE_SHARE = 0.01
 _AHEAD = 64
 _SURE = 0.85
 _MEMORY = 0.9
+_RECENT = 32
 _HOPED = 0.95
 _GIVE_UP = 32
 _COUNTS = np.arange(1.0, MOST_ROWS + 1)
@@ -54,8 +55,7 @@ class Controller:
         self._limit = 0
         self._plan = Plan()
         self._pace_tokens, self._pace_cost = 0.0, 0.0
-        self._taken = "none"
-        self._depth = 0
+        self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._believed = 1.0
         self._missed: dict[Source, int] = {}
         self._idle = 0.0
@@ -68,6 +68,7 @@ class Controller:
         prompt. What it is known for fades from answer to answer, so that it is tried again.
         """
         self._ledger = Ledger()
+        self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._missed.clear()
         self._price = _PRICE * price_of_risk(self.cost.relative[2:])
         self.calibration.fade()
@@ -205,17 +206,18 @@ class Controller:
                 drawn = sum(source == "draft" for source in offer.draft.sources)
                 self.cost.observe_draft("draft", drawn, outcome.t_propose)
                 drew = True
+        self._rounds += 1
         self._idle = 0.0 if drew else self._idle + outcome.emitted
         if not n and not drew:
             self._ledger.add(outcome.emitted, float(outcome.emitted))
-            self._taken, self._depth = "target", 0
             self._keep_pace(outcome.emitted, float(outcome.emitted))
             return
-        self._taken = outcome.draft.sources[0] if n else "draft"
-        self._depth = n
+        if n:
+            self._taken, self._depth = outcome.draft.sources[0], n
+            self._drafted, self._last = self._drafted + 1, self._rounds
         cost = (counted + outcome.t_propose + outcome.t_other) / self.cost.plain
         self._ledger.add(outcome.emitted, cost)
-        if self._taken == "draft":
+        if drew:
             self._keep_pace(outcome.emitted, cost)
 
     def _keep_pace(self, tokens: int, cost: float) -> None:
@@ -264,12 +266,17 @@ class Controller:
             "draft_token_cost": self._each,
             "drafting_rate": self.calibration.drafting,
         }
-        ahead = f"{ledger.saved:+.1f} tokens ahead of plain in this answer"
-        if self._depth:
-            return Status(True, self._taken, self._depth, ahead, figures)
         if self._active and all(self._is_off(source) for source in self._active):
             wrong = min(self._missed[source] for source in self._active)
             why = f"the last {wrong} drafts were wrong from their first token"
+            return Status(False, self._taken, 0, why, figures)
+        if self._drafted and (ledger.saved > 0.0 or self._rounds - self._last <= _RECENT):
+            side = "ahead of" if ledger.saved >= 0.0 else "behind"
+            share = f"drafted in {self._drafted} of {self._rounds} rounds"
+            why = f"{share}, {abs(ledger.saved):.1f} tokens {side} plain"
+            return Status(True, self._taken, self._depth, why, figures)
+        if "draft" in self._sources and "draft" not in self._active:
+            why = f"a token of the draft model costs {self._each:.2f} of the target's, too much to pay here"
         else:
-            why = f"no draft was likely enough to pay for its verification; {ahead}"
-        return Status(False, self._taken, 0, why, figures)
+            why = "no draft was likely enough to pay for its verification"
+        return Status(False, "none", 0, why, figures)

@@ -10,7 +10,8 @@ from edgespec.types import FinishReason, StepEvent
 
 @dataclass(slots=True)
 class Summary:
-    """`tokens`: emitted. `rounds`: verify passes, the prompt's included. Times are seconds.
+    """`tokens`: emitted. `rounds`: verify passes, the prompt's included; `end_rounds`: those that brought
+    only the end. Times are seconds.
 
     `draft_n`: drafted tokens that were verified, `draft_n_accepted` of these accepted.
     `t_first`: from the request to the first token. `t_decode`: rounds after the first token.
@@ -20,6 +21,7 @@ class Summary:
     cached_tokens: int = 0
     tokens: int = 0
     rounds: int = 0
+    end_rounds: int = 0
     draft_n: int = 0
     draft_n_accepted: int = 0
     t_first: float = 0.0
@@ -37,6 +39,7 @@ class Summary:
             else:
                 self.t_decode += seconds
             self.rounds += 1
+            self.end_rounds += event.sampled == 0
             self.draft_n += len(outcome.draft)
             self.draft_n_accepted += outcome.accepted
         self.tokens += event.sampled
@@ -56,8 +59,9 @@ class Summary:
 
     @property
     def mean_acceptance_length(self) -> float:
-        """Emitted tokens per round; 1.0 for plain decoding."""
-        return self.tokens / self.rounds if self.rounds else 0.0
+        """Emitted tokens per round that emitted any; 1.0 for plain decoding."""
+        rounds = self.rounds - self.end_rounds
+        return self.tokens / rounds if rounds else 0.0
 
     @property
     def shares(self) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,14 @@ def load(path: Path | str, options: LoadOptions, *, repack: bool | None = None) 
     except BaseException:
         native.llama_model_free(model)
         raise
+
+
+def _threads(asked: int | None, notify: Callable[[str], None] | None) -> int:
+    """More threads than cores only wait for each other, and very many end the process."""
+    cores = usable_cores()
+    if asked is not None and asked > cores and notify:
+        notify(f"{asked} threads are more than the {cores} cores here: {cores} are used")
+    return min(asked or cores, cores)
 
 
 def _check_file(path: Path) -> None:
@@ -151,8 +160,8 @@ def _open(native: Any, model: Any, path: Path, options: LoadOptions, repack: boo
     n_batch = min(options.n_batch, n_ctx)
     n_ubatch = min(options.n_ubatch, n_batch)
     max_rows = min(options.max_rows, n_ubatch)
-    n_threads = options.n_threads or usable_cores()
-    n_threads_batch = options.n_threads_batch or options.n_threads or usable_cores()
+    n_threads = _threads(options.n_threads, options.notify)
+    n_threads_batch = _threads(options.n_threads_batch or options.n_threads, None)
 
     params = native.llama_context_default_params()
     params.n_ctx = n_ctx
