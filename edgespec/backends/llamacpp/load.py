@@ -26,6 +26,8 @@ from edgespec.errors import BackendError, Cancelled, ModelFileError, Unsupported
 
 DEFAULT_CONTEXT = 4096
 _MAX_SEQUENCES = 256
+_ROOM_TO_MEASURE = 512
+"""Contexts from here on measure alike."""
 
 
 def load(path: Path | str, options: LoadOptions, *, repack: bool | None = None) -> LoadedModel:
@@ -194,8 +196,8 @@ def _open(native: Any, model: Any, path: Path, options: LoadOptions, repack: boo
         "cpu": cpu_name(),
         "n_threads": n_threads,
         "n_threads_batch": n_threads_batch,
-        "n_batch": n_batch,
-        "n_ubatch": n_ubatch,
+        "max_rows": max_rows,
+        "n_ctx": min(n_ctx, _ROOM_TO_MEASURE),
         "n_gpu_layers": options.n_gpu_layers if gpus else 0,
         "load_mode": options.load_mode,
         "type_k": type_k,
