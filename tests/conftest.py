@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests may use."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,3 +29,34 @@ def interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+EXPECTED_SKIPS = (
+    "no recorded traces",
+    "mounting needs root",
+    "no mounts here",
+    "no separate ggml library",
+    "signals",
+)
+
+
+class UnexpectedSkips:
+    """In continuous integration a skip with a reason that nobody expected is a failure."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        reason = str(report.longrepr)
+        if report.skipped and not any(expected in reason for expected in EXPECTED_SKIPS):
+            self.found.append(f"{report.nodeid}: {reason}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self.found and os.environ.get("CI"):
+            print("\nunexpected skips:", *self.found, sep="\n")
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(UnexpectedSkips())
