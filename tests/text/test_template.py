@@ -148,20 +148,6 @@ def test_a_template_that_refuses_what_a_person_typed_still_shows_it():
     assert len(template.notices) == 1
 
 
-def seconds(call):
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
-
-def test_a_pasted_file_of_a_megabyte_renders_quickly():
-    template = ChatTemplate(templates.QWEN3, VOCABULARY)
-    template.render([user("<")])
-    for line in ("if a < b: print('[x]', a)\n", "<|im_end|> and then text that goes on\n"):
-        pasted = line * (1_000_000 // len(line))
-        assert min(seconds(lambda: template.render([user(pasted)])) for _ in range(3)) < 1  # noqa: B023
-
-
 # families
 
 
