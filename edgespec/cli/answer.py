@@ -14,6 +14,7 @@ from edgespec import Chat, Model, SamplingSettings, Settings, StepEvent
 from edgespec.cli import report
 from edgespec.cli.console import Console
 from edgespec.cli.failure import OutputError, explain
+from edgespec.cli.options import DEFAULT_TOKENS
 from edgespec.cli.printers import JsonPrinter, Printer, TextPrinter
 from edgespec.cli.trace import Trace
 from edgespec.cli.worker import Worker
@@ -21,7 +22,6 @@ from edgespec.errors import EdgespecError, UsageError
 
 LOAD_PATIENCE = 0.45
 ANSWER_PATIENCE = 2.0
-_DEFAULT_TOKENS = 1024
 """Seconds that interrupted work may take to end by itself."""
 
 
@@ -120,8 +120,8 @@ def _work(
         desk.console.write(report.block(model, sampling.seed))
     if model.stats.finish == "length" and model.stats.tokens != chat.max_tokens:
         desk.console.say(f"the context of {model.n_ctx} tokens is full: a larger -c gives longer answers")
-    elif model.stats.finish == "length" and model.stats.tokens == _DEFAULT_TOKENS:
-        desk.console.say(f"cut at {_DEFAULT_TOKENS} tokens: -n -1 goes on to the end")
+    elif model.stats.finish == "length" and model.stats.tokens == DEFAULT_TOKENS:
+        desk.console.say(f"cut at {DEFAULT_TOKENS} tokens: -n -1 goes on to the end")
     return interrupted
 
 

@@ -13,6 +13,7 @@ import click
 from edgespec.cli.terminal import valid
 
 F = TypeVar("F", bound=Callable[..., Any])
+DEFAULT_TOKENS = 1024
 AUTO = -1
 """llama.cpp's number for "choose for me"."""
 
@@ -172,7 +173,7 @@ sampling_options = _group(
         "--predict",
         "--n-predict",
         "predict",
-        default=1024,
+        default=DEFAULT_TOKENS,
         **_COUNT,
         help="Most tokens to answer, -1 for no limit.",
     ),

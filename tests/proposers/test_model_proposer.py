@@ -1,5 +1,6 @@
 import pytest
 from engine_kit import N_VOCAB, PROMPT, looping, model_proposer, wandering
+from session_kit import Recording
 
 from edgespec.backends.scripted import Faults, ScriptedBackend
 from edgespec.proposers import ModelProposer
@@ -7,16 +8,6 @@ from edgespec.sampling import Sampler, confidence
 from edgespec.types import Plan, SamplingSettings
 
 HOT = SamplingSettings(temperature=1.2, seed=6)
-
-
-class Counting(ScriptedBackend):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.passes = []
-
-    def forward(self, tokens, parents=None, *, rows="all"):
-        self.passes.append(len(tokens))
-        return super().forward(tokens, parents, rows=rows)
 
 
 def greedy_chain(logits, history, n):
@@ -68,7 +59,7 @@ def test_a_sampled_draft_under_rejection_reports_where_it_was_drawn_from():
 
 def test_only_what_is_new_is_evaluated():
     logits = looping()
-    backend = Counting(logits, N_VOCAB)
+    backend = Recording(logits, N_VOCAB)
     p = ModelProposer(backend, N_VOCAB, lambda _: None)
     first = p.propose(PROMPT, Plan(("draft",), 4)).tokens
     assert backend.passes == [len(PROMPT), 1, 1, 1]
@@ -106,7 +97,7 @@ def test_the_plan_may_stop_the_draft_between_tokens():
 
 
 def test_not_worth_a_token_means_no_pass():
-    backend = Counting(looping(), N_VOCAB)
+    backend = Recording(looping(), N_VOCAB)
     p = ModelProposer(backend, N_VOCAB, lambda _: None)
     assert p.propose(PROMPT, Plan(("draft",), 8, choose=lambda drafted, copied: "stop")).tokens == ()
     assert backend.passes == []
