@@ -11,6 +11,7 @@ from typing import Literal
 from edgespec import hub
 from edgespec.api.model import Model, Speculation
 from edgespec.backends.base import LoadedModel, LoadOptions
+from edgespec.backends.registry import adapter
 from edgespec.calibration import (
     SECONDS,
     Measured,
@@ -116,13 +117,11 @@ def _resolve(reference: str | Path | None, s: Settings) -> Path:
 
 
 def _load(path: Path, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
-    from edgespec.backends import llamacpp
-
     def progress(share: float) -> bool:
         s.progress(label, share)
         return True
 
-    return llamacpp.load(path, replace(options, notify=s.notify, progress=progress))
+    return adapter("llamacpp").load(path, replace(options, notify=s.notify, progress=progress))
 
 
 def _assemble(

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import signal
-import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from edgespec import Chat, Message, StepEvent
@@ -18,6 +15,7 @@ from edgespec.cli import report
 from edgespec.cli.keyboard import Keyboard
 from edgespec.cli.printers import TextPrinter
 from edgespec.cli.prompt import read_text
+from edgespec.cli.sigterm import ends_on_sigterm
 from edgespec.errors import EdgespecError, UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class LineChat:
         """Until the user ends it. Returns the exit code."""
         model = self._chat.model
         self._tell(f"{Path(model.info.path).stem} · /help for help, Ctrl-D to quit")
-        with _ends_on_sigterm():
+        with ends_on_sigterm():
             while not self._over:
                 try:
                     text = self._keyboard.read()
@@ -187,17 +185,3 @@ def _transcript(messages: list[Message], *, as_json: bool) -> str:
         turns = [{"role": m.role, "content": m.content} for m in messages]
         return json.dumps(turns, ensure_ascii=False, indent=1) + "\n"
     return "\n".join(f"## {m.role}\n\n{m.content}\n" for m in messages)
-
-
-@contextlib.contextmanager
-def _ends_on_sigterm() -> Iterator[None]:
-    """SIGTERM at the prompt ends the chat in order, with its exit code."""
-
-    def end(number: int, _: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
