@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from edgespec import hub
+from edgespec.api.backends import AUTO, check_name, pick
 from edgespec.api.model import Model, Speculation
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.backends.registry import adapter
@@ -52,10 +53,13 @@ class Settings:
     """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round;
     with proposers named in `spec` that many are drafted in every round, whether it pays or not.
 
-    `notify` takes one-line notices for the user.
+    `backend`: one of `backends.registry.ADAPTERS`, or "auto". `draft_backend` likewise; "auto" is the target's
+    where that loads the draft. `notify` takes one-line notices for the user.
     """
 
+    backend: str = AUTO
     draft: str | Path | None = None
+    draft_backend: str = AUTO
     spec: str = "auto"
     draft_max: int | None = None
     verify: VerifyMode = "coupled"
@@ -73,9 +77,11 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     """
     s = _changed(settings or Settings(), changes)
     sources = _sources(s.spec, s.draft)
+    check_name(s.backend)
+    check_name(s.draft_backend)
     path = _resolve(model, s)
     draft_path = _resolve_draft(s) if "draft" in sources else None
-    loaded = _load(path, s.options, s, "loading")
+    loaded = _load(path, pick(path, s.backend), s.options, s, "loading")
     try:
         return _assemble(loaded, path, draft_path, sources, s)
     except BaseException:
@@ -116,12 +122,12 @@ def _resolve(reference: str | Path | None, s: Settings) -> Path:
     return hub.resolve(None if reference is None else str(reference), progress=progress, notify=s.notify)
 
 
-def _load(path: Path, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
+def _load(path: Path, backend: str, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
     def progress(share: float) -> bool:
         s.progress(label, share)
         return True
 
-    return adapter("llamacpp").load(path, replace(options, notify=s.notify, progress=progress))
+    return adapter(backend).load(path, replace(options, notify=s.notify, progress=progress))
 
 
 def _assemble(
@@ -196,7 +202,8 @@ def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) 
 
     try:
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1)
-        draft = _load(draft_path, options, s, "loading the draft model")
+        backend = pick(draft_path, s.draft_backend, preferred=target.info.backend)
+        draft = _load(draft_path, backend, options, s, "loading the draft model")
     except _UNUSABLE as error:
         raise DraftError(f"the draft model cannot be used: {error}") from error
     try:

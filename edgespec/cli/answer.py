@@ -142,7 +142,9 @@ def _load(job: Job, console: Console, worker: Worker) -> Model:
     if o["model_draft"] is not None and o["spec"] != "auto" and "draft" not in o["spec"]:
         console.say(f"the draft model is not used with --spec {o['spec']}")
     settings = Settings(
+        backend=o["backend"],
         draft=o["model_draft"],
+        draft_backend=o["draft_backend"],
         spec=o["spec"],
         draft_max=o["draft_max"],
         verify=o["verify"],

@@ -102,7 +102,9 @@ class Bench:
             self._console.step(label, share)
 
         settings = Settings(
+            backend=self._o["backend"],
             draft=self._o["model_draft"] if self._drafts() else None,
+            draft_backend=self._o["draft_backend"],
             draft_max=self._o["draft_max"],
             numerics=self._o["numerics"],
             notify=self._console.say,

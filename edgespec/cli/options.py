@@ -122,6 +122,18 @@ model_options = _group(
         help="A small model with the same vocabulary that drafts for the big one.",
     ),
     _o(
+        "--backend",
+        default="auto",
+        metavar="NAME",
+        help="auto, llamacpp, ik, onnx or mlx: the library that computes.",
+    ),
+    _o(
+        "--draft-backend",
+        default="auto",
+        metavar="NAME",
+        help="The same for the draft model; auto is the target's if it can.",
+    ),
+    _o(
         "-c",
         "--ctx-size",
         type=click.IntRange(min=0),

@@ -18,12 +18,19 @@ def resolve(reference: str | None, *, progress: Progress | None = None, notify: 
 
     `progress(done_bytes, total_bytes, label)` is called often during a download and may raise to
     stop it; `notify(line)` gets single lines for a person. A path is returned as it was given.
-    Raises UsageError, ModelFileError, UnsupportedModelError or DownloadError.
+    A folder that holds a model is not looked into further. Raises UsageError, ModelFileError,
+    UnsupportedModelError or DownloadError.
     """
     meant = parse(reference, cards())
     path = meant if isinstance(meant, Path) else _obtain(meant, progress or _silent, notify or _silent)
-    gguf.check(path)
+    if not _is_model_folder(path):
+        gguf.check(path)
     return path
+
+
+def _is_model_folder(path: Path) -> bool:
+    """As mlx-lm, onnxruntime-genai or optimum make it: weights beside a configuration."""
+    return any((path / name).is_file() for name in ("config.json", "genai_config.json", "model.onnx"))
 
 
 def default_card() -> Card:
