@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from edgespec.errors import UsageError
 from edgespec.hub import catalogue, gguf
 from edgespec.hub.catalogue import DEFAULT, Card, cards
 from edgespec.hub.gguf import Header
-from edgespec.hub.reference import parse
+from edgespec.hub.reference import LocalName, RemoteModel, parse, unknown
 from edgespec.hub.store import Notify, Progress, Store, megabytes, root
 
 __all__ = ["Card", "Header", "Notify", "Progress", "cards", "default_card", "resolve"]
@@ -21,8 +22,7 @@ def resolve(reference: str | None, *, progress: Progress | None = None, notify: 
     A folder that holds a model is not looked into further. Raises UsageError, ModelFileError,
     UnsupportedModelError or DownloadError.
     """
-    meant = parse(reference, cards())
-    path = meant if isinstance(meant, Path) else _obtain(meant, progress or _silent, notify or _silent)
+    path = _path(reference, progress or _silent, notify or _silent)
     if not _is_model_folder(path):
         gguf.check(path)
     return path
@@ -31,6 +31,18 @@ def resolve(reference: str | None, *, progress: Progress | None = None, notify: 
 def _is_model_folder(path: Path) -> bool:
     """As mlx-lm, onnxruntime-genai or optimum make it: weights beside a configuration."""
     return any((path / name).is_file() for name in ("config.json", "genai_config.json", "model.onnx"))
+
+
+def _path(reference: str | None, progress: Progress, notify: Notify) -> Path:
+    match parse(reference, cards()):
+        case Path() as path:
+            return path
+        case Card() as card:
+            return _obtain(card, progress, notify)
+        case RemoteModel() as remote:
+            raise UsageError(f"{remote}: models from Hugging Face by name are not supported yet")
+        case LocalName(name):
+            raise unknown(name, cards())
 
 
 def default_card() -> Card:

@@ -11,7 +11,7 @@ from hub_files import SMALL, card
 from edgespec import hub
 from edgespec.errors import ModelFileError, UsageError
 from edgespec.hub.catalogue import cards
-from edgespec.hub.reference import parse, visible
+from edgespec.hub.reference import LocalName, RemoteModel, parse, unknown, visible
 
 
 @pytest.mark.parametrize("typed", [None, "smollm2", "SmolLM2:135M", " smollm2-135m "])
@@ -101,7 +101,50 @@ def test_a_dangling_link_and_a_pipe(tmp_path):
 
 def test_the_name_of_several_cards():
     several = (card(SMALL), card(SMALL, name="other:2m", aliases=("other",)))
-    with pytest.raises(UsageError, match="one of tiny:1m, other:2m"):
-        parse("zzzz", several)
-    with pytest.raises(UsageError, match="did you mean other:2m"):
-        parse("othr", several)
+    assert "use one of tiny:1m, other:2m" in str(unknown("zzzz", several))
+    assert "did you mean other" in str(unknown("othr", several))
+    assert "did you mean here:3b" in str(unknown("her:3b", several, ["here:3b"]))
+    many = tuple(card(SMALL, name=f"m{i}:1b", aliases=()) for i in range(9))
+    assert "a name that `edgespec search` lists" in str(unknown("zzzz", many))
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("org/repo", RemoteModel("org/repo")),
+        ("org/repo:q4_k_m", RemoteModel("org/repo", "Q4_K_M")),
+        ("hf.co/org/repo:Q4_K_M", RemoteModel("org/repo", "Q4_K_M")),
+        ("HF.co/org/repo:latest", RemoteModel("org/repo")),
+        ("hf:org/repo:Q8_0", RemoteModel("org/repo", "Q8_0")),
+        ("hf:org/repo/file.gguf", RemoteModel("org/repo", file="file.gguf")),
+        ("hf.co/org/re.po-1/sub dir/x.GGUF", RemoteModel("org/re.po-1", file="sub dir/x.GGUF")),
+        ("org/repo@v1.0:q8_0", RemoteModel("org/repo", "Q8_0", revision="v1.0")),
+        ("https://huggingface.co/org/repo/", RemoteModel("org/repo")),
+        (
+            "https://huggingface.co/org/repo/blob/main/x.gguf?download=true",
+            RemoteModel("org/repo", file="x.gguf", revision="main"),
+        ),
+        ("llama3.2:3b", LocalName("llama3.2:3b")),
+    ],
+)
+def test_every_way_to_name_a_model(tmp_path, monkeypatch, typed, meant):
+    monkeypatch.chdir(tmp_path)
+    assert parse(typed, cards()) == meant
+    if isinstance(meant, RemoteModel):
+        assert parse(str(meant), cards()) == meant
+
+
+def test_a_file_that_is_there_wins_over_a_repository_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("org").mkdir()
+    Path("org/repo").write_bytes(SMALL)
+    assert parse("org/repo", cards()) == Path("org/repo")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["hf:x", "hf.co/", "hf:org/../x.gguf", "hf:org/repo/../../x.gguf", "https://a.b/c", "ftp://x/y.gguf"],
+)
+def test_an_address_that_names_no_model(typed):
+    with pytest.raises(UsageError, match=r"names no model: write hf\.co/org/repo"):
+        parse(typed, cards())
