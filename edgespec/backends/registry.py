@@ -1,4 +1,4 @@
-"""The backends by name. Each is a package with the functions of `Adapter`; only the one that is used is imported."""
+"""The backends by name: packages with the functions of `Adapter`. Only the one that is used is imported."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import stat
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgespec.errors import ModelFileError, UnsupportedModelError
@@ -58,12 +58,42 @@ class Header:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """Where a tensor lies: `offset` bytes from the start of the file.
+
+    `shape` is numpy's: the last axis is contiguous.
+    """
+
+    name: str
+    kind: int
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`facts`: the metadata without its arrays. `metadata`: where its `n_pairs` pairs lie in the file."""
+
+    header: Header
+    facts: dict[str, str | int | float]
+    n_pairs: int
+    metadata: slice
+    tensors: tuple[TensorInfo, ...]
+
+
 def check(path: Path) -> Header:
     """The header of a whole GGUF file; tensor data is not read.
 
     Raises ModelFileError when the file is missing, damaged or something else, UnsupportedModelError when
     its version or a tensor type is unknown here.
     """
+    return layout(path).header
+
+
+def layout(path: Path) -> Layout:
+    """As `check`, with all that the header says."""
     shown = visible(path)
     try:
         status = path.stat()
@@ -75,7 +105,7 @@ def check(path: Path) -> Header:
             raise ModelFileError(f"{shown} is empty: download it again")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             _recognise(data[:64], shown)
-            return _Reader(data, shown).header()
+            return _Reader(data, shown).layout()
     except FileNotFoundError:
         raise ModelFileError(f"{shown}: no such file; check the path") from None
     except (OSError, ValueError) as error:
@@ -123,7 +153,7 @@ class _Reader:
         self._at = 4
         self._strings_left = _MAX_STRINGS
 
-    def header(self) -> Header:
+    def layout(self) -> Layout:
         version, n_tensors, n_pairs = self._u32(), self._u64(), self._u64()
         if n_tensors > _MAX_TENSORS:
             raise self._damaged(f"claims {n_tensors:,} tensors")
@@ -131,20 +161,24 @@ class _Reader:
             raise self._damaged(f"claims {n_pairs:,} entries")
         if n_tensors == 0:
             raise ModelFileError(f"{self._shown} holds no weights: it is a vocabulary, not a model")
+        metadata = self._at
         facts: dict[str, str | int | float] = {}
         for _ in range(n_pairs):
             key, kind = self._text(), self._u32()
             value = self._value(kind)
-            if value is not None and (key.startswith("general.") or key.endswith(".context_length")):
+            if value is not None:
                 facts[key] = value
+        pairs = slice(metadata, self._at)
         architecture = facts.get("general.architecture")
         if not isinstance(architecture, str) or not architecture:
             raise self._damaged("names no architecture")
         alignment = facts.get("general.alignment", 32)
         if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
             raise self._damaged(f"has alignment {alignment}")
-        end = max(self._tensor() for _ in range(n_tensors))
-        size = _padded(self._at, alignment) + end
+        infos = [self._tensor() for _ in range(n_tensors)]
+        start = _padded(self._at, alignment)
+        tensors = tuple(replace(info, offset=start + info.offset) for info in infos)
+        size = max(info.offset + info.size for info in tensors)
         if self._size < size:
             raise ModelFileError(
                 f"{self._shown} needs {size:,} bytes, has {self._size:,}: it is cut off, download it again"
@@ -156,7 +190,7 @@ class _Reader:
             )
         file_type = _whole(facts.get("general.file_type"))
         name = facts.get("general.name")
-        return Header(
+        header = Header(
             version=version,
             architecture=visible(architecture),
             name=visible(name) if isinstance(name, str) else None,
@@ -166,9 +200,10 @@ class _Reader:
             n_tensors=n_tensors,
             size=size,
         )
+        return Layout(header, facts, n_pairs, pairs, tensors)
 
-    def _tensor(self) -> int:
-        """Bytes from the start of the tensor data to the end of the next tensor in the list."""
+    def _tensor(self) -> TensorInfo:
+        """The next tensor in the list; its offset is from the start of the tensor data."""
         name, n_dimensions = self._text(), self._u32()
         if n_dimensions > _MAX_DIMENSIONS:
             raise self._damaged(f"has a tensor of {n_dimensions:,} dimensions")
@@ -185,7 +220,7 @@ class _Reader:
         count = 1
         for extent in shape:
             count *= extent
-        return offset + count // values * block_bytes
+        return TensorInfo(name, kind, tuple(reversed(shape)), offset, count // values * block_bytes)
 
     def _value(self, kind: int) -> str | int | float | None:
         """The next metadata value; None for arrays, which are stepped over."""
