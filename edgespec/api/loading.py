@@ -53,8 +53,8 @@ class Settings:
     """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round;
     with proposers named in `spec` that many are drafted in every round, whether it pays or not.
 
-    `backend`: one of `backends.registry.ADAPTERS`, or "auto". `draft_backend` likewise; "auto" is the target's
-    where that loads the draft. `notify` takes one-line notices for the user.
+    `backend`: one of `backends.registry.ADAPTERS`, or "auto". `draft_backend` likewise; "auto" is the
+    target's where that loads the draft. `notify` takes one-line notices for the user.
     """
 
     backend: str = AUTO

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from edgespec.backends.llamacpp.library import library
 from edgespec.errors import BackendError
 
 _KINDS = {0: "none", 1: "spm", 2: "bpe", 3: "wpm", 4: "ugm", 5: "rwkv", 6: "plamo2"}
@@ -16,8 +15,8 @@ class LlamaVocabulary:
     """A `Vocabulary` over a loaded model. Answers are kept, so it stays usable for known tokens only
     after the model is closed."""
 
-    def __init__(self, model: Any) -> None:
-        self._native = native = library()
+    def __init__(self, native: Any, model: Any) -> None:
+        self._native = native
         self._vocab = vocab = native.llama_model_get_vocab(model)
         self.n_vocab: int = native.llama_vocab_n_tokens(vocab)
         self.kind: str = _KINDS.get(native.llama_vocab_type(vocab), "unknown")

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.backends.base import Capabilities, Rollback
-from edgespec.backends.llamacpp.batch import Batch, Tree
-from edgespec.backends.llamacpp.library import clear_errors, last_errors, library, native_flag_test
+from edgespec.backends.llama.batch import Batch, Tree
+from edgespec.backends.llama.library import Library, native_flag_test
 from edgespec.errors import BackendError, Cancelled, RollbackError
 from edgespec.types import FloatArray, Tokens
 
@@ -22,19 +22,25 @@ _POLLED_CHUNK = 32
 
 
 class LlamaBackend:
-    """A `Backend` on llama.cpp. Calls come from one thread, `abort` from any."""
+    """A `Backend` on a library of the family. Calls come from one thread, `abort` from any.
 
-    def __init__(self, model: Any, context: Any, *, n_ctx: int, max_rows: int, rollback: Rollback) -> None:
-        self._native = native = library()
+    Owns `model` and `context`, and frees them.
+    """
+
+    def __init__(
+        self, library: Library, model: Any, context: Any, *, n_ctx: int, max_rows: int, rollback: Rollback
+    ) -> None:
+        self._library = library
+        self._native = native = library.native
         self._model, self._context = model, context
         self._memory = native.llama_get_memory(context)
         self.n_vocab: int = native.llama_vocab_n_tokens(native.llama_model_get_vocab(model))
-        self.n_ctx = n_ctx
+        self.n_ctx = min(n_ctx, native.llama_n_ctx_seq(context))
         self._n_batch: int = native.llama_n_batch(context)
         self._max_rows = max_rows
         self._rollback: Rollback = rollback
         self._capabilities = self._describe()
-        self._batch = Batch(max(self._n_batch, max_rows))
+        self._batch = Batch(native.llama_batch(), max(self._n_batch, max_rows))
         self._length = 0
         self._rows = 0
         self._tree: Tree | None = None
@@ -42,7 +48,7 @@ class LlamaBackend:
         self._saved: NDArray[np.uint8] | None = None
         self._lost = False
         self._get_logits = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(
-            ("llama_get_logits", native._lib)
+            ("llama_get_logits", library.lib)
         )
         self._logits_at = 0
         self._logits = self._nothing = np.zeros((0, self.n_vocab), np.float32)
@@ -217,17 +223,18 @@ class LlamaBackend:
     def _decode(self, batch: Any) -> None:
         status = self._native.llama_decode(self._context, batch)
         if status == 0:
-            return
-        reasons = last_errors()[-1:]
-        clear_errors()
+            if not self._aborting or self._library.tells_abort:
+                return
+            status = _ABORTED
+        reasons = self._library.errors.last()[-1:]
+        self._library.errors.clear()
         self._undo()
         if status == _ABORTED:
             raise Cancelled("the forward pass was interrupted")
         if status == _NO_SLOT:
             raise BackendError(f"no KV slot for {batch.n_tokens} tokens after {self._length}")
-        raise BackendError(
-            f"llama.cpp could not decode (code {status}): {' '.join(reasons) or 'no reason given'}"
-        )
+        title, reason = self._library.title, " ".join(reasons) or "no reason given"
+        raise BackendError(f"{title} could not decode (code {status}): {reason}")
 
     def _undo(self) -> None:
         """Bring the cache back to `length` after a pass that did not finish."""
@@ -242,7 +249,7 @@ class LlamaBackend:
         if self._rollback == "exact":
             if not self._native.llama_memory_seq_rm(self._memory, 0, self._length + k, -1):
                 self._lost = True
-                raise RollbackError("llama.cpp refused to drop rows from its cache")
+                raise RollbackError(f"{self._library.title} refused to drop rows from its cache")
             return
         tokens = self._tokens
         self._restore()
@@ -271,7 +278,7 @@ class LlamaBackend:
     def _remove(self, sequence: int, start: int) -> None:
         if not self._native.llama_memory_seq_rm(self._memory, sequence, start, -1):
             self._lost = True
-            raise RollbackError("llama.cpp refused to drop rows from its cache")
+            raise RollbackError(f"{self._library.title} refused to drop rows from its cache")
 
     def _save(self) -> None:
         """Before a pass of several rows, copy the state that cannot be cut afterwards."""
@@ -309,7 +316,7 @@ class LlamaBackend:
         address = self._get_logits(self._context)
         if address != self._logits_at or n > len(self._logits):
             if not address:
-                raise BackendError("llama.cpp gave no logits")
+                raise BackendError(f"{self._library.title} gave no logits")
             memory = (ctypes.c_float * (n * self.n_vocab)).from_address(address)
             self._logits = np.ctypeslib.as_array(memory).reshape(n, self.n_vocab)
             self._logits_at = address

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.backends.llamacpp.library import library
 from edgespec.errors import BackendError
 
 
 class Batch:
     """A `llama_batch` for at most `capacity` tokens; rows belong to sequence 0 unless a tree says more."""
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, native: Any, capacity: int) -> None:
+        """`native`: an empty `llama_batch` of the library."""
         self._token = np.zeros(capacity, np.int32)
         self._pos = np.zeros(capacity, np.int32)
         self._n_seq_id = np.ones(capacity, np.int32)
@@ -26,7 +26,7 @@ class Batch:
         self._branches = self._sequence_zero
         self._flat = True
         self._counting = np.arange(capacity, dtype=np.int32)
-        self.native: Any = library().llama_batch()
+        self.native = native
         self.native.token = self._pointer(self._token, ctypes.c_int32)
         self.native.pos = self._pointer(self._pos, ctypes.c_int32)
         self.native.n_seq_id = self._pointer(self._n_seq_id, ctypes.c_int32)
