@@ -30,7 +30,7 @@ def requantised(source: Path, target: Path, kind: str) -> Path:
     """The whole file in one block format, the (tied) embedding in Q8_0, written by llama.cpp."""
     from edgespec.backends.llamacpp.library import library
 
-    native = library()
+    native = library().native
     params = native.llama_model_quantize_default_params()
     params.ftype = {"Q4_0": native.LLAMA_FTYPE_MOSTLY_Q4_0, "Q8_0": native.LLAMA_FTYPE_MOSTLY_Q8_0}[kind]
     params.allow_requantize = True
