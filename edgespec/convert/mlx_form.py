@@ -1,0 +1,225 @@
+"""A GGUF file as mlx-lm sees a model: its configuration, and its weights by mlx-lm's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from edgespec.convert.affine import DENSE, EXACT, GROUP, Affine, exact, nearest
+from edgespec.convert.weights import Tensor, Weights
+from edgespec.errors import ModelFileError, UnsupportedModelError
+from edgespec.types import FloatArray
+
+FAMILIES: Final = ("llama", "qwen2", "qwen3")
+"""Architectures whose tensors map one to one."""
+
+_NAMES: Final = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "output": "lm_head",
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_q_norm": "self_attn.q_norm",
+    "attn_k_norm": "self_attn.k_norm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+_ROPE_FACTORS: Final = "rope_freqs.weight"
+_SLICE_VALUES: Final = 1 << 24
+_LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One weight: `path` is that of its module. `error`: root mean square of what requantising changed,
+    relative to that of the weight; None where nothing was."""
+
+    path: str
+    source: Tensor
+    arrays: dict[str, np.ndarray[Any, Any]]
+    error: float | None = None
+
+
+def obstacle(weights: Weights) -> str | None:
+    """Why mlx-lm cannot run this file as it is, in one line; None where it can, without loss."""
+    if reason := _unknown(weights):
+        return reason
+    inexact = [name for name in weights if weights[name].kind not in (*EXACT, *DENSE)]
+    if not inexact:
+        return None
+    kinds = ", ".join(sorted({weights[name].kind for name in inexact}))
+    return (
+        f"{weights.path.name}: MLX has no exact form for {kinds} ({len(inexact)} tensors, {inexact[0]} "
+        f"first): edgespec convert {weights.path.name} --to mlx requantises these"
+    )
+
+
+def _unknown(weights: Weights) -> str | None:
+    if weights.architecture not in FAMILIES:
+        return (
+            f"{weights.path.name}: the architecture '{weights.architecture}' has no known form for MLX "
+            f"(known: {', '.join(FAMILIES)})"
+        )
+    strange = [name for name in weights if name != _ROPE_FACTORS and _path(name) is None]
+    return f"{weights.path.name}: the tensor {strange[0]} has no known form for MLX" if strange else None
+
+
+def config(weights: Weights) -> dict[str, Any]:
+    """The `config.json` of mlx-lm. Raises UnsupportedModelError or ModelFileError."""
+    if reason := _unknown(weights):
+        raise UnsupportedModelError(reason)
+    width, heads = int(weights.number("embedding_length")), int(weights.number("attention.head_count"))
+    bias = "blk.0.attn_q.bias" in weights
+    made: dict[str, Any] = {
+        "model_type": weights.architecture,
+        "hidden_size": width,
+        "num_hidden_layers": int(weights.number("block_count")),
+        "intermediate_size": int(weights.number("feed_forward_length")),
+        "num_attention_heads": heads,
+        "num_key_value_heads": int(weights.number("attention.head_count_kv", heads)),
+        "head_dim": int(weights.number("attention.key_length", width // heads)),
+        "rms_norm_eps": weights.number("attention.layer_norm_rms_epsilon"),
+        "vocab_size": weights["token_embd.weight"].shape[0],
+        "max_position_embeddings": int(weights.number("context_length")),
+        # Both spellings: mlx-lm's Llama reads the first only, newer tools the second.
+        "rope_theta": weights.number("rope.freq_base", 10000.0),
+        "rope_traditional": weights.architecture == "llama",
+        "tie_word_embeddings": "output.weight" not in weights,
+        "attention_bias": bias,
+        "mlp_bias": "blk.0.ffn_gate.bias" in weights,
+    }
+    if scaling := _rope_scaling(weights, made["rope_theta"], made["head_dim"]):
+        made["rope_scaling"] = scaling
+    for side in ("bos", "eos"):
+        token = weights.facts.get(f"tokenizer.ggml.{side}_token_id")
+        if token is not None:
+            made[f"{side}_token_id"] = token
+    return made
+
+
+def bits_of(tensor: Tensor) -> int | None:
+    """Bits of a weight in MLX, None for one that stays dense; types without an exact form get more."""
+    if tensor.kind in DENSE:
+        return None
+    if tensor.kind in EXACT:
+        return EXACT[tensor.kind]
+    stored = tensor.blocks.shape[-1] * 8 / tensor.shape[-1]
+    return next(bits for bits in (4, 5, 6, 8) if bits >= stored or bits == 8)
+
+
+def quantization(weights: Weights) -> dict[str, Any]:
+    """The map from modules to how they are quantised; the most frequent kind is the default."""
+    made = {
+        path: bits
+        for name in weights
+        if (path := _path(name)) and name.endswith(".weight") and (bits := bits_of(weights[name]))
+    }
+    if not made:
+        return {}
+    counted = list(made.values())
+    usual = max(set(counted), key=counted.count)
+    return {
+        "group_size": GROUP,
+        "bits": usual,
+        **{path: {"group_size": GROUP, "bits": bits} for path, bits in made.items() if bits != usual},
+    }
+
+
+def parameters(weights: Weights) -> Iterator[Parameter]:
+    """All weights in the order of the file, one in memory at a time. Raises UnsupportedModelError."""
+    for name in weights:
+        path = _path(name)
+        if path is None:
+            continue
+        tensor = weights[name]
+        bits = bits_of(tensor)
+        kind = name.rpartition(".")[2]
+        if bits is None:
+            yield Parameter(path, tensor, {kind: _dense(tensor)})
+        elif tensor.kind in EXACT:
+            yield Parameter(path, tensor, _arrays(exact(tensor.kind, tensor.blocks)))
+        else:
+            yield _requantised(path, tensor, bits)
+
+
+def narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Float32 as float16 where that loses nothing."""
+    if array.dtype != np.float32:
+        return array
+    with np.errstate(over="ignore"):
+        halves = array.astype(np.float16)
+    return halves if np.array_equal(halves, array) else array
+
+
+def _path(name: str) -> str | None:
+    """`blk.3.attn_q.weight` -> `model.layers.3.self_attn.q_proj`."""
+    parts = name.split(".")
+    known = _NAMES.get(parts[-2]) if len(parts) > 1 else None
+    if known is None or parts[-1] not in ("weight", "bias"):
+        return None
+    return f"model.layers.{parts[1]}.{known}" if parts[0] == "blk" else known
+
+
+def _dense(tensor: Tensor) -> np.ndarray[Any, Any]:
+    return tensor.blocks.view("<f2") if tensor.kind == "F16" else tensor.float32()
+
+
+def _arrays(affine: Affine) -> dict[str, np.ndarray[Any, Any]]:
+    return {"weight": affine.words, "scales": affine.scales, "biases": affine.biases}
+
+
+def _requantised(path: str, tensor: Tensor, bits: int) -> Parameter:
+    outputs, inputs = tensor.shape
+    if inputs % GROUP:
+        raise UnsupportedModelError(f"{tensor.name} has rows of {inputs} values, MLX needs groups of {GROUP}")
+    step = max(1, _SLICE_VALUES // inputs)
+    parts: list[Affine] = []
+    changed = total = 0.0
+    for start in range(0, outputs, step):
+        values = tensor.float32(slice(start, start + step))
+        part = nearest(values, bits)
+        changed += float(np.square(part.float32() - values, dtype=np.float64).sum())
+        total += float(np.square(values, dtype=np.float64).sum())
+        parts.append(part)
+    joined = {
+        key: np.concatenate([_arrays(part)[key] for part in parts]) for key in ("weight", "scales", "biases")
+    }
+    return Parameter(path, tensor, joined, (changed / total) ** 0.5 if total else 0.0)
+
+
+def _rope_scaling(weights: Weights, base: float, head_dim: int) -> dict[str, Any] | None:
+    arch, kind = weights.architecture, weights.facts.get(f"{weights.architecture}.rope.scaling.type", "none")
+    if _ROPE_FACTORS in weights:
+        return _llama3(weights[_ROPE_FACTORS].float32(), base, head_dim, weights.path.name)
+    if kind == "none":
+        return None
+    factor = weights.number("rope.scaling.factor")
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": factor}
+    if kind == "yarn":
+        original = int(weights.number("rope.scaling.original_context_length"))
+        return {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+    raise UnsupportedModelError(
+        f"{weights.path.name}: rope scaling '{kind}' of {arch} has no known form for MLX"
+    )
+
+
+def _llama3(factors: FloatArray, base: float, head_dim: int, shown: str) -> dict[str, Any]:
+    """Which rule gave these divisors of the frequencies. Raises ModelFileError where it is not Llama 3's."""
+    factor = float(factors.max())
+    periods = 2 * np.pi * base ** (np.arange(0, head_dim, 2) / head_dim)
+    ratio = _LLAMA3["original_max_position_embeddings"] / periods
+    low, high = _LLAMA3["low_freq_factor"], _LLAMA3["high_freq_factor"]
+    smooth = np.clip((ratio - low) / (high - low), 0, 1)
+    expected = 1 / ((1 - smooth) / factor + smooth)
+    if len(factors) != len(expected) or not np.allclose(expected, factors, rtol=1e-3):
+        raise ModelFileError(f"{shown}: its {_ROPE_FACTORS} follows no rule that MLX knows")
+    return {"rope_type": "llama3", "factor": factor, **_LLAMA3}
