@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.backends.base import Capabilities, Rollback
-from edgespec.backends.llama.batch import Batch, Tree
+from edgespec.backends.llama.batch import Batch
 from edgespec.backends.llama.library import Library, native_flag_test
+from edgespec.backends.tree import Tree
 from edgespec.errors import BackendError, Cancelled, RollbackError
 from edgespec.types import FloatArray, Tokens
 
