@@ -1,0 +1,127 @@
+"""A conversation as it is kept: frozen data, free of any model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from edgespec.metrics import Summary
+    from edgespec.types import Piece
+
+Role = Literal["user", "assistant"]
+State = Literal["complete", "stopped", "partial"]
+"""partial: it is being written, or was when its process was killed."""
+
+TITLE_LENGTH = 80
+
+
+class Run(NamedTuple):
+    """So many characters of an answer that one source proposed."""
+
+    length: int
+    source: str
+    thinking: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Counters of an answer, as in `Summary`; times in seconds."""
+
+    prompt_tokens: int = 0
+    tokens: int = 0
+    rounds: int = 0
+    end_rounds: int = 0
+    draft_n: int = 0
+    draft_n_accepted: int = 0
+    t_first: float = 0.0
+    t_decode: float = 0.0
+
+    @classmethod
+    def of(cls, stats: Summary) -> Figures:
+        return cls(**{field.name: getattr(stats, field.name) for field in fields(cls)})
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Emitted tokens after the first, over decode wall time; 0 before there are any."""
+        return (self.tokens - 1) / self.t_decode if self.tokens > 1 and self.t_decode > 0 else 0.0
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        """Accepted out of verified drafted tokens; None if nothing was drafted."""
+        return self.draft_n_accepted / self.draft_n if self.draft_n else None
+
+    @property
+    def mean_acceptance_length(self) -> float:
+        """Emitted tokens per round that emitted any; 1.0 for plain decoding."""
+        rounds = self.rounds - self.end_rounds
+        return self.tokens / rounds if rounds else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """`created`: seconds since 1970. `model`, `finish`, `figures` and `runs` belong to answers;
+    the lengths of `runs` add up to the content."""
+
+    role: Role
+    content: str
+    created: float
+    state: State = "complete"
+    model: str | None = None
+    finish: str | None = None
+    figures: Figures | None = None
+    runs: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A conversation in a list. `title`: given by the user, or the first words of the first message.
+
+    `model`: the reference that loads its last model again. `match`: text around what was searched.
+    """
+
+    id: int
+    title: str
+    model: str | None
+    created: float
+    updated: float
+    turns: int
+    match: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A whole conversation. `id` is None, and `title` if nobody gave one, as in `Entry`."""
+
+    turns: tuple[Turn, ...] = ()
+    system: str | None = None
+    model: str | None = None
+    title: str | None = None
+    created: float = 0.0
+    updated: float = 0.0
+    id: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The title to show."""
+        first = next((turn.content for turn in self.turns if turn.role == "user"), "")
+        return self.title or shortened(first)
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text on one line, for a title."""
+    line = " ".join(text[: 4 * TITLE_LENGTH].split())
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…"
+
+
+def runs_of(pieces: Iterable[Piece]) -> tuple[Run, ...]:
+    """Who proposed which stretch of an answer."""
+    runs: list[Run] = []
+    for piece in pieces:
+        run = Run(len(piece.text), piece.source, piece.kind == "thinking")
+        if runs and runs[-1][1:] == run[1:]:
+            run = run._replace(length=run.length + runs.pop().length)
+        if run.length:
+            runs.append(run)
+    return tuple(runs)
