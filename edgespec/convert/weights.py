@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.errors import ModelFileError, UnsupportedModelError
-from edgespec.hub.gguf import TensorInfo, layout
+from edgespec.hub.gguf import layout
+from edgespec.hub.gguf_reader import TensorInfo
 from edgespec.types import FloatArray
 
 Bytes = NDArray[np.uint8]

@@ -1,4 +1,4 @@
-"""A check of a GGUF file's header before anything loads it.
+"""The header of a GGUF model, checked before anything loads it.
 
 It reads lengths and skips what they cover; nothing is allocated that the file merely asks for.
 """
@@ -7,45 +7,35 @@ from __future__ import annotations
 
 import mmap
 import stat
-import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgespec.errors import ModelFileError, UnsupportedModelError
-from edgespec.hub.ggml_types import BLOCKS, FILE_TYPES
+from edgespec.hub.ggml_types import FILE_TYPES, TYPE_NAMES
+from edgespec.hub.gguf_reader import Cursor, KnownLists, Span, TensorInfo, Tensors, Value, padded
+from edgespec.hub.magic import recognise
 from edgespec.hub.reference import visible
+from edgespec.hub.shards import siblings
 
-_VERSIONS = (2, 3)
-_SCALARS = {
-    0: "<B",
-    1: "<b",
-    2: "<H",
-    3: "<h",
-    4: "<I",
-    5: "<i",
-    6: "<f",
-    7: "<?",
-    10: "<Q",
-    11: "<q",
-    12: "<d",
+_MAX_PAIRS = 1 << 15
+_NOT_MODELS = {
+    "adapter": "a LoRA adapter",
+    "mmproj": "a projector for images or sound",
+    "clip": "a projector for images or sound",
+    "imatrix": "an importance matrix",
+    "vocab": "a vocabulary",
 }
-_SIZES = {kind: struct.calcsize(form) for kind, form in _SCALARS.items()}
-_STRING, _ARRAY = 8, 9
-_MAX_STRINGS = 1 << 24  # in all lists together: far above any vocabulary, and bounds the time taken
-_MAX_TEXT = 1 << 10
-_MAX_TENSORS = 1 << 20
-_MAX_PAIRS = 1 << 16
-_MAX_DIMENSIONS = 4
-
-_U32 = struct.Struct("<I")
-_U64 = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a sound file says of itself. `size`: bytes up to the end of the last tensor.
+    """What a sound model says of itself; of a sharded one all parts together.
 
-    `file_type` is the number in the file and `quantization` its name, None where the file has none.
+    `size`: bytes up to the end of the last tensor. `file_type` is the number in the file; `quantization` is
+    its name, else that of most weights. `metadata` has numbers, texts (cut where long) and short lists of
+    numbers; `lists` says where the lists of texts are in the first file.
     """
 
     version: int
@@ -56,25 +46,28 @@ class Header:
     context: int | None
     n_tensors: int
     size: int
+    n_params: int
+    metadata: Mapping[str, Value]
+    lists: Mapping[str, Span]
 
+    def fact(self, key: str) -> Value | None:
+        """A value of the architecture, such as "block_count"."""
+        return self.metadata.get(f"{self.architecture}.{key}")
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
-    """Where a tensor lies: `offset` bytes from the start of the file.
+    def number(self, key: str, default: int = 0) -> int:
+        """A whole number of the architecture."""
+        value = whole(self.fact(key))
+        return default if value is None else value
 
-    `shape` is numpy's: the last axis is contiguous.
-    """
-
-    name: str
-    kind: int
-    shape: tuple[int, ...]
-    offset: int
-    size: int
+    def text(self, key: str) -> str | None:
+        """A text by its whole key."""
+        value = self.metadata.get(key)
+        return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`facts`: the metadata without its arrays. `metadata`: where its `n_pairs` pairs lie in the file."""
+    """One file in detail. `facts`: metadata that is no list; `metadata`: where its `n_pairs` pairs lie."""
 
     header: Header
     facts: dict[str, str | int | float]
@@ -83,17 +76,42 @@ class Layout:
     tensors: tuple[TensorInfo, ...]
 
 
-def check(path: Path) -> Header:
-    """The header of a whole GGUF file; tensor data is not read.
+def check(path: Path, known: KnownLists | None = None) -> Header:
+    """The header of a whole model, all shards of it; tensor data is not read.
 
-    Raises ModelFileError when the file is missing, damaged or something else, UnsupportedModelError when
-    its version or a tensor type is unknown here.
+    `known` makes reading many files quick, see `Cursor`. Raises ModelFileError when a file is missing,
+    damaged or something else, UnsupportedModelError when it is sound and no model that can run here.
     """
-    return layout(path).header
+    files = siblings(path)
+    headers: list[Header] = []
+    for i, file in enumerate(files):
+        with _opened(file, known) as cursor:
+            headers.append(_header(cursor, i, len(files)))
+    first = headers[0]
+    return replace(
+        first,
+        n_tensors=sum(part.n_tensors for part in headers),
+        size=sum(part.size for part in headers),
+        n_params=sum(part.n_params for part in headers),
+        quantization=next((part.quantization for part in headers if part.quantization), None),
+    )
 
 
 def layout(path: Path) -> Layout:
-    """As `check`, with all that the header says."""
+    """A model in one file with the place of every tensor. Raises as `check`."""
+    if len(siblings(path)) > 1:
+        raise UnsupportedModelError(f"{visible(path)} is a model in several files: join them with gguf-split")
+    with _opened(path, None) as cursor:
+        header = _header(cursor, 0, 1)
+        scalars = {key: value for key, value in header.metadata.items() if not isinstance(value, tuple)}
+        alignment = whole(scalars.get("general.alignment")) or 32
+        start = padded(cursor.at, alignment)
+        return Layout(header, scalars, cursor.n_pairs, cursor.metadata, cursor.infos(header.n_tensors, start))
+
+
+@contextmanager
+def _opened(path: Path, known: KnownLists | None) -> Iterator[Cursor]:
+    """The file, mapped; whatever goes wrong with it is one line."""
     shown = visible(path)
     try:
         status = path.stat()
@@ -104,8 +122,8 @@ def layout(path: Path) -> Layout:
         if status.st_size == 0:
             raise ModelFileError(f"{shown} is empty: download it again")
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            _recognise(data[:64], shown)
-            return _Reader(data, shown).layout()
+            recognise(data[:64], shown)
+            yield Cursor(data, shown, known)
     except FileNotFoundError:
         raise ModelFileError(f"{shown}: no such file; check the path") from None
     except (OSError, ValueError) as error:
@@ -114,180 +132,82 @@ def layout(path: Path) -> Layout:
         ) from None
 
 
-def _recognise(start: bytes, shown: str) -> None:
-    """Say what the file is when it is not a GGUF file that can be read here."""
-    if start[:4] == b"GGUF" and len(start) >= 8:
-        little, big = struct.unpack("<I", start[4:8])[0], struct.unpack(">I", start[4:8])[0]
-        if little in _VERSIONS:
-            return
-        if big in (*_VERSIONS, 1):
-            raise UnsupportedModelError(f"{shown} is a big-endian GGUF file: get the little-endian one")
-        age = "newer" if little > max(_VERSIONS) else "older"
+def _header(cursor: Cursor, part: int, n_parts: int) -> Header:
+    version, n_tensors, n_pairs = cursor.u32(), cursor.u64(), cursor.u64()
+    cursor.check_tensor_count(n_tensors)
+    if n_pairs > _MAX_PAIRS:
+        raise cursor.damaged(f"claims {n_pairs:,} entries")
+    metadata, lists = cursor.pairs(n_pairs)
+    _check_part(cursor, metadata, part, n_parts)
+    architecture = metadata.get("general.architecture", "" if part else None)
+    if not isinstance(architecture, str) or not (architecture or part):
+        raise cursor.damaged("names no architecture")
+    _check_kind(cursor, metadata, architecture)
+    if n_tensors == 0 and n_parts == 1:
+        raise ModelFileError(f"{cursor.shown} holds no weights: it is a vocabulary, not a model")
+    tensors = cursor.tensors(n_tensors)
+    file_type = whole(metadata.get("general.file_type"))
+    name = metadata.get("general.name")
+    return Header(
+        version=version,
+        architecture=visible(architecture),
+        name=visible(name) if isinstance(name, str) else None,
+        file_type=file_type,
+        quantization=_mostly(tensors) if file_type is None else FILE_TYPES.get(file_type),
+        context=whole(metadata.get(f"{architecture}.context_length")),
+        n_tensors=n_tensors,
+        size=_check_size(cursor, metadata, tensors),
+        n_params=tensors.n_params,
+        metadata=metadata,
+        lists=lists,
+    )
+
+
+def _check_part(cursor: Cursor, metadata: Mapping[str, Value], part: int, n_parts: int) -> None:
+    """Does the file agree with its name on which part of how many it is?"""
+    count = whole(metadata.get("split.count")) or 1
+    number = whole(metadata.get("split.no")) or 0
+    if count > 1 and n_parts == 1:
+        raise ModelFileError(
+            f"{cursor.shown} is part {number + 1} of {count} of a model: "
+            f"its name must end in -{number + 1:05}-of-{count:05}.gguf, with the other parts beside it"
+        )
+    if n_parts > 1 and (count, number) != (n_parts, part):
+        raise ModelFileError(
+            f"{cursor.shown} is part {number + 1} of {count}, not what its name says: download it again"
+        )
+
+
+def _check_kind(cursor: Cursor, metadata: Mapping[str, Value], architecture: str) -> None:
+    kind = metadata.get("general.type")
+    what = _NOT_MODELS.get(kind if isinstance(kind, str) else "") or _NOT_MODELS.get(architecture)
+    if what:
         raise UnsupportedModelError(
-            f"{shown} is GGUF version {little}, {age} than the supported {_VERSIONS[0]} and {_VERSIONS[-1]}"
+            f"{cursor.shown} is {what}, not a language model: give the model's own file"
         )
-    text = start.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if start[:4] == b"GGUF" or b"GGUF".startswith(start[:4]):
-        raise ModelFileError(f"{shown} is cut off inside its header: download it again")
-    if start.startswith(b"version https://git-lfs"):
-        what, remedy = "a git-lfs pointer, not the model", "run `git lfs pull`, or download the file itself"
-    elif text.startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
-        what, remedy = "a web page, not a model", "download the file itself, not the page about it"
-    elif start.startswith(b"PK\x03\x04"):
-        what, remedy = "a zip archive or PyTorch file", "edgespec loads GGUF files"
-    elif len(start) > 9 and start[8:9] == b"{" and start[5:8] == b"\0\0\0":
-        what, remedy = "a safetensors file", "edgespec loads GGUF files; convert it first"
-    elif start[:4] in (b"lmgg", b"fmgg", b"tjgg", b"algg"):
-        what, remedy = "an old GGML file from before GGUF", "get the model as GGUF"
-    else:
-        what, remedy = "not a GGUF file", "edgespec loads GGUF files"
-    raise ModelFileError(f"{shown} is {what}: {remedy}")
 
 
-class _Reader:
-    """A position in the mapped file; every step is checked against the file's size first."""
-
-    def __init__(self, data: mmap.mmap, shown: str) -> None:
-        self._data, self._shown = data, shown
-        self._size = len(data)
-        self._at = 4
-        self._strings_left = _MAX_STRINGS
-
-    def layout(self) -> Layout:
-        version, n_tensors, n_pairs = self._u32(), self._u64(), self._u64()
-        if n_tensors > _MAX_TENSORS:
-            raise self._damaged(f"claims {n_tensors:,} tensors")
-        if n_pairs > _MAX_PAIRS:
-            raise self._damaged(f"claims {n_pairs:,} entries")
-        if n_tensors == 0:
-            raise ModelFileError(f"{self._shown} holds no weights: it is a vocabulary, not a model")
-        metadata = self._at
-        facts: dict[str, str | int | float] = {}
-        for _ in range(n_pairs):
-            key, kind = self._text(), self._u32()
-            value = self._value(kind)
-            if value is not None:
-                facts[key] = value
-        pairs = slice(metadata, self._at)
-        architecture = facts.get("general.architecture")
-        if not isinstance(architecture, str) or not architecture:
-            raise self._damaged("names no architecture")
-        alignment = facts.get("general.alignment", 32)
-        if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
-            raise self._damaged(f"has alignment {alignment}")
-        infos = [self._tensor() for _ in range(n_tensors)]
-        start = _padded(self._at, alignment)
-        tensors = tuple(replace(info, offset=start + info.offset) for info in infos)
-        size = max(info.offset + info.size for info in tensors)
-        if self._size < size:
-            raise ModelFileError(
-                f"{self._shown} needs {size:,} bytes, has {self._size:,}: it is cut off, download it again"
-            )
-        if self._size > _padded(size, alignment):
-            raise ModelFileError(
-                f"{self._shown} needs {size:,} bytes, has {self._size:,}: "
-                "something was added to it, download it again"
-            )
-        file_type = _whole(facts.get("general.file_type"))
-        name = facts.get("general.name")
-        header = Header(
-            version=version,
-            architecture=visible(architecture),
-            name=visible(name) if isinstance(name, str) else None,
-            file_type=file_type,
-            quantization=None if file_type is None else FILE_TYPES.get(file_type),
-            context=_whole(facts.get(f"{architecture}.context_length")),
-            n_tensors=n_tensors,
-            size=size,
-        )
-        return Layout(header, facts, n_pairs, pairs, tensors)
-
-    def _tensor(self) -> TensorInfo:
-        """The next tensor in the list; its offset is from the start of the tensor data."""
-        name, n_dimensions = self._text(), self._u32()
-        if n_dimensions > _MAX_DIMENSIONS:
-            raise self._damaged(f"has a tensor of {n_dimensions:,} dimensions")
-        shape = [self._u64() for _ in range(n_dimensions)]
-        kind, offset = self._u32(), self._u64()
-        if kind not in BLOCKS:
-            raise UnsupportedModelError(
-                f"{self._shown} has tensors of unsupported type {kind} ({visible(name)}): "
-                "get another quantization"
-            )
-        values, block_bytes = BLOCKS[kind]
-        if shape and shape[0] % values:
-            raise self._damaged(f"has tensor {visible(name)} with rows of {shape[0]:,} values")
-        count = 1
-        for extent in shape:
-            count *= extent
-        return TensorInfo(name, kind, tuple(reversed(shape)), offset, count // values * block_bytes)
-
-    def _value(self, kind: int) -> str | int | float | None:
-        """The next metadata value; None for arrays, which are stepped over."""
-        if kind == _STRING:
-            return self._text()
-        if kind == _ARRAY:
-            self._skip_array()
-            return None
-        if kind not in _SCALARS:
-            raise self._damaged(f"has metadata of unknown type {kind}")
-        value: int | float = struct.unpack_from(_SCALARS[kind], self._data, self._take(_SIZES[kind]))[0]
-        return value
-
-    def _skip_array(self) -> None:
-        kind, count = self._u32(), self._u64()
-        if kind in _SIZES:
-            self._take(_SIZES[kind] * count)
-        elif kind != _STRING:
-            raise self._damaged(f"has an array of type {kind}")
-        elif count > self._strings_left:
-            raise self._damaged(f"claims a list of {count:,} texts")
-        else:
-            self._skip_strings(count)
-
-    def _skip_strings(self, count: int) -> None:
-        self._strings_left -= count
-        data, at, last, read = self._data, self._at, self._size - 8, _U64.unpack_from
-        for _ in range(count):
-            if at > last:
-                at += 8
-                break
-            at += 8 + read(data, at)[0]
-        self._at = 0
-        self._take(at)
-
-    def _text(self) -> str:
-        """The next string, cut after the first `_MAX_TEXT` bytes."""
-        length = self._u64()
-        at = self._take(length)
-        return self._data[at : at + min(length, _MAX_TEXT)].decode("utf-8", "replace")
-
-    def _u32(self) -> int:
-        value: int = _U32.unpack_from(self._data, self._take(4))[0]
-        return value
-
-    def _u64(self) -> int:
-        value: int = _U64.unpack_from(self._data, self._take(8))[0]
-        return value
-
-    def _take(self, n: int) -> int:
-        """Step over n bytes; where they begin."""
-        at = self._at
-        if n > self._size - at:
-            raise ModelFileError(
-                f"{self._shown} needs at least {at + n:,} bytes, has {self._size:,}: "
-                "it is cut off inside its header, download it again"
-            )
-        self._at = at + n
-        return at
-
-    def _damaged(self, what: str) -> ModelFileError:
-        return ModelFileError(f"{self._shown} is damaged: its header {what}; download it again")
+def _check_size(cursor: Cursor, metadata: Mapping[str, Value], tensors: Tensors) -> int:
+    """Bytes that the file must have. Raises ModelFileError unless it has just these."""
+    alignment = metadata.get("general.alignment", 32)
+    if not isinstance(alignment, int) or alignment <= 0 or alignment & (alignment - 1):
+        raise cursor.damaged(f"has alignment {alignment}")
+    size = padded(cursor.at, alignment) + tensors.end
+    both = f"{cursor.shown} needs {size:,} bytes, has {cursor.size:,}"
+    if cursor.size < size and tensors.n:
+        raise ModelFileError(f"{both}: it is cut off, download it again")
+    if cursor.size > padded(size, alignment):
+        raise ModelFileError(f"{both}: something was added to it, download it again")
+    return size
 
 
-def _padded(n: int, alignment: int) -> int:
-    return (n + alignment - 1) // alignment * alignment
+def _mostly(tensors: Tensors) -> str | None:
+    """The type of most weights, by bytes."""
+    if not tensors.bytes_by_type:
+        return None
+    return TYPE_NAMES[max(tensors.bytes_by_type, key=tensors.bytes_by_type.__getitem__)]
 
 
-def _whole(value: object) -> int | None:
+def whole(value: object) -> int | None:
+    """The value where it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
