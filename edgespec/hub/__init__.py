@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgespec.errors import UsageError
 from edgespec.hub import catalogue, gguf
 from edgespec.hub.catalogue import DEFAULT, Card, cards
 from edgespec.hub.gguf import Header
+from edgespec.hub.obtain import obtain
 from edgespec.hub.reference import LocalName, RemoteModel, parse, unknown
-from edgespec.hub.store import Notify, Progress, Store, megabytes, root
+from edgespec.hub.store import Notify, Progress
 
 __all__ = ["Card", "Header", "Notify", "Progress", "cards", "default_card", "resolve"]
 
@@ -38,9 +38,9 @@ def _path(reference: str | None, progress: Progress, notify: Notify) -> Path:
         case Path() as path:
             return path
         case Card() as card:
-            return _obtain(card, progress, notify)
+            return obtain(card, progress, notify)
         case RemoteModel() as remote:
-            raise UsageError(f"{remote}: models from Hugging Face by name are not supported yet")
+            return obtain(remote, progress, notify)
         case LocalName(name):
             raise unknown(name, cards())
 
@@ -48,32 +48,6 @@ def _path(reference: str | None, progress: Progress, notify: Notify) -> Path:
 def default_card() -> Card:
     """The card of the model that is used when none is named."""
     return next(card for card in catalogue.cards() if card.name == DEFAULT)
-
-
-def _obtain(card: Card, progress: Progress, notify: Notify) -> Path:
-    """The card's file in the store, fetched first if it is not there. No lock is taken when it is."""
-    store = Store(root())
-    if path := store.find(card):
-        return path
-    from edgespec.hub.pull import pull, refuse_offline
-
-    refuse_offline(card)
-    told = False
-
-    def waiting() -> None:
-        nonlocal told
-        if not told:
-            notify(f"another process is downloading {card.name}; waiting for it")
-        told = True
-        progress(store.arrived(card), card.size, f"waiting for {card.name}")
-
-    with store.lock(card, waiting):
-        if path := store.find(card):
-            return path
-        with store.incoming(card) as incoming:
-            notify(f"downloading {card.name} ({megabytes(card.size)}) into {store.root}")
-            pull(card, incoming, progress, notify)
-            return incoming.commit()
 
 
 def _silent(*_: object) -> None:

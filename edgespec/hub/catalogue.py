@@ -41,21 +41,40 @@ class WheelSource:
 
 
 ModelSource = HuggingFaceSource | WheelSource
+"""One file whose size and checksum are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepositorySource:
+    """A Hugging Face repository whose list gives sizes and checksums when the model is fetched.
+
+    `file` None: the file of the card's quantization.
+    """
+
+    repo: str
+    file: str | None = None
+    revision: str | None = None
+
+    @property
+    def label(self) -> str:
+        return "Hugging Face"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """What is known of one model. `size`: bytes; `sources`: in the order in which they are tried.
 
-    Facts that nobody has checked are None. `draft`: the catalogue name of a model that may draft for it.
+    Facts that nobody has checked are None. With `sha256`, `file` is the model's name in the store and `size`
+    is exact; without, the size is rounded and the one source is a repository. `draft`: the catalogue name of
+    a model that may draft for it, or "none" where none suits and only copying helps.
     """
 
     name: str
     title: str
-    file: str
-    size: int
-    sha256: str
-    sources: tuple[ModelSource, ...]
+    sources: tuple[ModelSource | RepositorySource, ...]
+    file: str | None = None
+    size: int | None = None
+    sha256: str | None = None
     aliases: tuple[str, ...] = ()
     architecture: str | None = None
     parameters: int | None = None
@@ -82,7 +101,7 @@ def cards(where: Path | None = None) -> tuple[Card, ...]:
         raise ModelFileError(f"no model cards in {where or folder()}: install edgespec again")
     owner: dict[str, Card] = {}
     for card in found:
-        for key in (*card.names, f"file {card.file}"):
+        for key in (*card.names, *([f"file {card.file}"] if card.file else [])):
             if (other := owner.setdefault(key.casefold(), card)) is not card:
                 raise ModelFileError(f"model cards {other.name} and {card.name} share {key!r}")
     return found
@@ -99,13 +118,16 @@ def load(path: Path) -> Card:
 def parse(data: Mapping[str, object]) -> Card:
     """A card from the table of its file. Raises ValueError naming the field."""
     fields = _Fields(data, "")
+    sha256 = fields.maybe_text("sha256")
     card = Card(
         name=fields.text("name"),
         title=fields.text("title"),
-        file=fields.text("file"),
-        size=fields.count("size"),
-        sha256=fields.text("sha256"),
-        sources=tuple(_source(i, table) for i, table in enumerate(fields.items("sources"), 1)),
+        sources=tuple(
+            _source(i, table, sha256 is not None) for i, table in enumerate(fields.items("sources"), 1)
+        ),
+        file=fields.text("file") if sha256 else None,
+        size=fields.count("size") if sha256 else fields.maybe_count("size"),
+        sha256=sha256,
         aliases=tuple(_alias(item) for item in fields.items("aliases", required=False)),
         architecture=fields.maybe_text("architecture"),
         parameters=fields.maybe_count("parameters"),
@@ -115,33 +137,45 @@ def parse(data: Mapping[str, object]) -> Card:
         draft=fields.maybe_text("draft"),
     )
     fields.finish()
-    if not re.fullmatch(r"[0-9a-f]{64}", card.sha256):
-        raise ValueError("sha256 must be 64 lower-case hexadecimal digits")
-    if Path(card.file).name != card.file or card.file.startswith("."):
-        raise ValueError("file must be a plain file name")
-    if not card.sources:
-        raise ValueError("sources must name at least one source")
+    _check(card)
     return card
 
 
-def _source(number: int, table: object) -> ModelSource:
+def _check(card: Card) -> None:
+    if card.sha256 is not None and not re.fullmatch(r"[0-9a-f]{64}", card.sha256):
+        raise ValueError("sha256 must be 64 lower-case hexadecimal digits")
+    if card.file is not None and (Path(card.file).name != card.file or card.file.startswith(".")):
+        raise ValueError("file must be a plain file name")
+    if not card.sources:
+        raise ValueError("sources must name at least one source")
+    if card.sha256 is None and len(card.sources) > 1:
+        raise ValueError("sources must be one repository where there is no sha256")
+
+
+def _source(number: int, table: object, pinned: bool) -> ModelSource | RepositorySource:
     where = f"sources[{number}]"
     if not isinstance(table, dict):
         raise ValueError(f"{where} must be a table")
     fields = _Fields(table, f"{where}.")
-    source: ModelSource
+    source: ModelSource | RepositorySource
     match kind := fields.text("kind"):
-        case "huggingface":
+        case "huggingface" if pinned:
             source = HuggingFaceSource(
                 fields.text("repo"), fields.text("file"), fields.maybe_text("revision")
             )
-        case "wheel":
+        case "huggingface":
+            source = RepositorySource(
+                fields.text("repo"), fields.maybe_text("file"), fields.maybe_text("revision")
+            )
+        case "wheel" if pinned:
             source = WheelSource(
                 fields.text("package"),
                 fields.text("version"),
                 fields.text("member"),
                 fields.maybe_count("size"),
             )
+        case "wheel":
+            raise ValueError(f"{where} is a wheel, which needs file, size and sha256 on the card")
         case _:
             raise ValueError(f"{where}.kind {kind!r} is not huggingface or wheel")
     fields.finish()

@@ -45,6 +45,12 @@ class FileGroup:
     def first(self) -> str:
         return self.files[0]
 
+    @property
+    def whole(self) -> bool:
+        """Are all shards among the files?"""
+        match = _SHARD.search(self.first)
+        return match is None or len(self.files) == int(match[2])
+
 
 def quantization_of(name: str) -> str | None:
     """The quantisation that a file's name says, in upper case: the last that occurs."""
@@ -90,10 +96,17 @@ def choose(meant: RemoteModel, names: Iterable[str]) -> FileGroup:
         labels = dict.fromkeys(group.quantization or group.first for group in there)
         near = closest(quant or USUAL, labels) or list(labels)[:8]
         raise UsageError(f"{meant.repo} has no {visible(quant or '')}: it has {visible(', '.join(near))}")
+    fitting = _unsplit(fitting)
     if len(fitting) > 1:
         several = ", ".join(f"hf:{meant.repo}/{group.first}" for group in fitting[:4])
         raise UsageError(f"{meant} may be several models: give one of {visible(several)}")
     return fitting[0]
+
+
+def _unsplit(fitting: Sequence[FileGroup]) -> list[FileGroup]:
+    """Without the shards of a model that is there in one file too."""
+    single = {group.first for group in fitting if len(group.files) == 1}
+    return [group for group in fitting if _SHARD.sub(".gguf", group.first) not in single - {group.first}]
 
 
 def bits(quantization: str | None) -> float:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import platformdirs
 
 from edgespec.errors import DownloadError
-from edgespec.hub.catalogue import Card
+from edgespec.hub.catalogue import ModelSource
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, label)`; whatever it raises stops the download cleanly."""
@@ -37,36 +36,62 @@ def root() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
+class Asset:
+    """One file as it must arrive. `place`: its path inside the store, with slashes; `size`: bytes.
+
+    `sources`: in the order in which they are tried.
+    """
+
+    place: str
+    size: int
+    sha256: str
+    sources: tuple[ModelSource, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     root: Path
 
-    def path(self, card: Card) -> Path:
-        return self.root / card.file
+    def path(self, asset: Asset) -> Path:
+        return self.root / asset.place
 
-    def find(self, card: Card) -> Path | None:
-        """The model's file if it is here in full. The sum was checked before it got its name."""
-        path = self.path(card)
+    def part(self, asset: Asset) -> Path:
+        """Where the bytes wait for the rest; another content of the same name waits elsewhere."""
+        path = self.path(asset)
+        return path.with_name(f".{path.name}.{asset.sha256[:16]}.part")
+
+    def find(self, asset: Asset) -> Path | None:
+        """The file if it is here in full. The sum was checked before it got its name."""
+        path = self.path(asset)
         try:
-            return path if path.is_file() and path.stat().st_size == card.size else None
+            return path if path.is_file() and path.stat().st_size == asset.size else None
         except OSError:
             return None
 
-    def arrived(self, card: Card) -> int:
-        """Bytes of the model that some process has written so far."""
-        try:
-            return self._part(card).stat().st_size
-        except OSError:
-            return 0
+    def arrived(self, assets: Sequence[Asset]) -> int:
+        """Bytes of these files that some process has written so far."""
+        return sum(_size(self.part(asset)) or _size(self.path(asset)) for asset in assets)
+
+    def require(self, needed: int, name: str) -> None:
+        """Raises StoreError unless there is room for so many bytes more."""
+        with writing(self.root):
+            free = shutil.disk_usage(self.root).free
+        if free < needed:
+            raise StoreError(
+                f"{name} needs {amount(needed)} in {self.root}, which has {amount(free)} free: "
+                "make room, or set EDGESPEC_MODELS to another folder"
+            )
 
     @contextmanager
-    def lock(self, card: Card, waiting: Callable[[], None]) -> Iterator[None]:
-        """Keep other processes from fetching the same model; the lock dies with its process.
+    def lock(self, asset: Asset, waiting: Callable[[], None]) -> Iterator[None]:
+        """Keep other processes from fetching the same file; the lock dies with its process.
 
         `waiting` is called about five times a second while another process holds it.
         """
+        path = self.path(asset)
         with writing(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle = (self.root / f".{card.file}.lock").open("ab")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = path.with_name(f".{path.name}.lock").open("ab")
         with handle:
             while True:
                 with writing(self.root):
@@ -76,94 +101,31 @@ class Store:
                 time.sleep(0.2)
             yield
 
-    def _part(self, card: Card) -> Path:
-        return self.root / f".{card.file}.part"
-
     @contextmanager
-    def incoming(self, card: Card) -> Iterator[Incoming]:
-        """An empty file for the model's bytes, to be used under the lock; nothing but a commit stays."""
-        scratch = self.root / f".{card.file}.tmp"
-        shutil.rmtree(scratch, ignore_errors=True)
-        incoming = Incoming(card, self._part(card), scratch, self.path(card))
+    def scratch(self, asset: Asset) -> Iterator[Path]:
+        """An empty folder for temporary files on the store's own file system, to be used under the lock."""
+        path = self.path(asset)
+        folder = path.with_name(f".{path.name}.tmp")
+        shutil.rmtree(folder, ignore_errors=True)
+        with writing(self.root):
+            folder.mkdir()
         try:
-            yield incoming
+            yield folder
         finally:
-            incoming.close()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def commit(self, assets: Sequence[Asset]) -> Path:
+        """Give checked parts their names, the first file last: where it is, the others are too."""
+        for asset in reversed(assets):
+            if not self.find(asset):
+                with writing(self.root):
+                    self.part(asset).replace(self.path(asset))
+        return self.path(assets[0])
 
 
-class Incoming:
-    """The bytes of one model on their way in, hashed while they are written."""
-
-    def __init__(self, card: Card, part: Path, scratch: Path, final: Path) -> None:
-        self.card = card
-        self._part, self._scratch, self._final = part, scratch, final
-        self._hash = hashlib.sha256()
-        self.done = 0
-        with writing(part.parent):
-            self._file = part.open("wb")
-
-    def reset(self) -> None:
-        """Forget what was written: another source begins."""
-        with writing(self._part.parent):
-            self._file.seek(0)
-            self._file.truncate()
-        self._hash = hashlib.sha256()
-        self.done = 0
-
-    def require(self, needed: int) -> None:
-        """Raises StoreError unless the store has room for so many bytes."""
-        free = shutil.disk_usage(self._part.parent).free
-        if free < needed:
-            raise StoreError(
-                f"{self.card.name} needs {megabytes(needed)} in {self._part.parent}, which has "
-                f"{megabytes(free)} free: make room, or set EDGESPEC_MODELS to another folder"
-            )
-
-    @contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """A folder for temporary files on the store's own file system."""
-        with writing(self._part.parent):
-            self._scratch.mkdir(exist_ok=True)
-        try:
-            yield self._scratch
-        finally:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def write(self, chunk: bytes) -> None:
-        """Raises DownloadError as soon as there are more bytes than the card says."""
-        if self.done + len(chunk) > self.card.size:
-            raise DownloadError(f"sent more than the {self.card.size:,} bytes of the model")
-        with writing(self._part.parent):
-            self._file.write(chunk)
-        self._hash.update(chunk)
-        self.done += len(chunk)
-
-    def verify(self) -> None:
-        """Raises DownloadError unless size and sha256 are the card's."""
-        if self.done != self.card.size:
-            raise DownloadError(f"sent {self.done:,} of {self.card.size:,} bytes")
-        if self._hash.hexdigest() != self.card.sha256:
-            raise DownloadError("sent a file whose sha256 is not the model's")
-
-    def commit(self) -> Path:
-        """Give the file its name, on the disk before the name is."""
-        self.verify()
-        with writing(self._part.parent):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            self._part.replace(self._final)
-        return self._final
-
-    def close(self) -> None:
-        with suppress(OSError):
-            self._file.close()
-        with suppress(OSError):
-            self._part.unlink(missing_ok=True)
-
-
-def megabytes(n: int) -> str:
-    return f"{n / 1e6:,.0f} MB"
+def amount(n: int) -> str:
+    """Bytes as people write them."""
+    return f"{n / 1e9:,.2f} GB" if n >= 1e9 else f"{n / 1e6:,.0f} MB"
 
 
 @contextmanager
@@ -180,6 +142,12 @@ def writing(folder: Path) -> Iterator[None]:
             f"cannot write to the model store {folder} ({error.strerror or error}): "
             "set EDGESPEC_MODELS to a folder that can be written"
         ) from None
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
-from edgespec.hub.catalogue import Card, HuggingFaceSource, WheelSource
+from edgespec.hub.catalogue import Card, HuggingFaceSource, ModelSource, RepositorySource, WheelSource
 
 U32, STRING, ARRAY = 4, 8, 9
 
@@ -66,7 +68,7 @@ SMALL = gguf()
 BIG = gguf(tensors=[tensor("output.weight", (3_000_000,), 24, 0)], data=3_000_000)
 
 
-def card(content: bytes, *sources: HuggingFaceSource | WheelSource, **changes: object) -> Card:
+def card(content: bytes, *sources: ModelSource | RepositorySource, **changes: object) -> Card:
     facts: dict[str, object] = {
         "name": "tiny:1m",
         "title": "Tiny",
@@ -82,7 +84,9 @@ def card(content: bytes, *sources: HuggingFaceSource | WheelSource, **changes: o
 def card_toml(found: Card) -> str:
     """The card as its file; JSON strings, numbers and lists are TOML too."""
     lines = [
-        f"{key} = {json.dumps(getattr(found, key))}" for key in ("name", "title", "file", "size", "sha256")
+        f"{key} = {json.dumps(value)}"
+        for key in ("name", "title", "file", "size", "sha256", "quantization")
+        if (value := getattr(found, key)) is not None
     ]
     lines.append(f"aliases = {json.dumps(list(found.aliases))}")
     for source in found.sources:
@@ -108,3 +112,26 @@ def wheel(folder: Path, content: bytes, *, member: str = "tiny_pack/tiny.gguf") 
             archive.writestr(name, raw)
         archive.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in files))
     return WheelSource("tiny-pack", "1.0", "tiny_pack/tiny.gguf")
+
+
+def kept(store: Path) -> list[str]:
+    """What lies in the store, by path, without the empty lock files."""
+    files = [path for path in store.rglob("*") if path.is_file()]
+    assert all(path.stat().st_size == 0 for path in files if path.suffix == ".lock")
+    return sorted(path.relative_to(store).as_posix() for path in files if path.suffix != ".lock")
+
+
+_CHILD = """
+import sys
+from pathlib import Path
+from edgespec import hub
+from edgespec.hub import catalogue
+catalogue.folder = lambda: Path(sys.argv[1])
+print(hub.resolve(sys.argv[2], notify=lambda line: print(line, file=sys.stderr)))
+"""
+
+
+def start(cards: Path, typed: str = "tiny") -> subprocess.Popen[str]:
+    """Resolve in a process of its own: the path on stdout, notices on stderr."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", _CHILD, str(cards), typed], **pipes)  # type: ignore[call-overload]

