@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from edgespec.api.model import Model
 from edgespec.errors import EdgespecError
 from edgespec.text.prompt import Message, Prompt
-from edgespec.types import FinishReason, Piece, SamplingSettings, StepEvent
+from edgespec.types import FinishReason, Piece, SamplingSettings, StepEvent, common_prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +49,52 @@ class Chat:
             raise
 
     def regenerate(self) -> Generator[StepEvent, None, None]:
-        """Answer the last user message again. Raises as `send` does; then the old answer stays."""
+        """Answer the last user message again. Raises as `send` does; then the old answer stays, as it does
+        where nothing of a new one came."""
         before = list(self.messages)
         if before and before[-1].role == "assistant":
             self.messages.pop()
         try:
-            return self._answer()
+            return self._answer(before)
         except EdgespecError:
             self.messages[:] = before
             raise
 
+    def restore(self, messages: Sequence[Message]) -> None:
+        """Go on with this conversation, its system message first. `warm` fills the cache for it."""
+        self.messages[:] = messages
+        self.finish = self._answered = None
+
+    def warm(self) -> int:
+        """Evaluate all that the next prompt is sure to begin with. Returns how many tokens are cached.
+
+        Ends early on `cancel`, keeping what is done; the next answer has to wait for its end.
+        `Model.on_prefill` is told the progress. Raises PromptTooLongError and TemplateError.
+        """
+        if not self.messages:
+            return 0
+        if self.messages[-1].role == "user":
+            tokens = self.model.ids(self.model.template.render(self.messages))
+        else:
+            # what templates make of earlier turns, and where a next one begins, shows with one behind them
+            a, b = (self._ids_before(text) for text in "ab")
+            tokens = a[: common_prefix(a, b)]
+        return self.model.warm(tokens)
+
+    def _ids_before(self, text: str) -> list[int]:
+        return self.model.ids(self.model.template.render([*self.messages, Message("user", text)]))
+
     def cancel(self) -> None:
-        """From any thread: end the running answer; what it has stays."""
+        """From any thread: end the running answer, or `warm`; what it has stays."""
         self.model.cancel()
 
-    def _answer(self) -> Generator[StepEvent, None, None]:
+    def _answer(self, otherwise: Sequence[Message] | None = None) -> Generator[StepEvent, None, None]:
+        """`otherwise`: the messages where no answer comes."""
         prompt = self.model.template.render(self.messages)
         tokens = self._tokens(prompt)
         stream = self.model.stream(self.stop, thinking_open=prompt.thinking_open)
         events = self.model.generate(tokens, stream, self.sampling, self.max_tokens)
-        return self._recorded(events, prompt, tokens)
+        return self._recorded(events, prompt, tokens, otherwise)
 
     def _tokens(self, prompt: Prompt) -> list[int]:
         """The prompt's ids, continuing the last answer's own where the text does."""
@@ -79,7 +105,11 @@ class Chat:
         return self.model.ids(prompt)
 
     def _recorded(
-        self, events: Generator[StepEvent, None, None], prompt: Prompt, tokens: list[int]
+        self,
+        events: Generator[StepEvent, None, None],
+        prompt: Prompt,
+        tokens: list[int],
+        otherwise: Sequence[Message] | None,
     ) -> Generator[StepEvent, None, None]:
         pieces: list[Piece] = []
         self.finish = "cancelled"
@@ -95,6 +125,8 @@ class Chat:
             events.close()
             if pieces or self.finish != "cancelled":
                 self._keep(pieces, prompt, tokens)
+            elif otherwise is not None:
+                self.messages[:] = otherwise
 
     def _keep(self, pieces: list[Piece], prompt: Prompt, tokens: list[int]) -> None:
         text = "".join(piece.text for piece in pieces)

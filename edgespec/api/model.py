@@ -175,6 +175,10 @@ class Model:
 
         return counted()
 
+    def warm(self, tokens: Sequence[int]) -> int:
+        """Evaluate the beginning of a prompt that is still to come; see `Session.warm`."""
+        return self._session.warm(tokens)
+
     def _keep(self) -> None:
         if self._speculation.save is not None:
             self._speculation.save()

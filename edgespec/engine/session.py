@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
@@ -128,6 +129,36 @@ class Session:
         prompt does not fit, UsageError while another answer is running. Leaving the iterator early is
         a way to stop.
         """
+        self._ready_for(prompt)
+        budget = self._backend.n_ctx - len(prompt) + 1
+        if request.max_tokens is not None:
+            budget = min(budget, request.max_tokens)
+        generation = _Generation(list(prompt), stream, budget, self._is_eog)
+        return self._rounds(generation, request)
+
+    def warm(self, prompt: Tokens) -> int:
+        """Evaluate the beginning of a prompt that is still to come. Returns the tokens then cached.
+
+        `cancel` ends it early; the chunks that are done stay. Raises as `generate` does.
+        """
+        self._ready_for(prompt)
+        if not self._busy.acquire(blocking=False):
+            raise UsageError(_BUSY)
+        try:
+            same = common_prefix(self._tokens, prompt)
+            if same < len(prompt):
+                self._cut(same)
+                self._evaluate(prompt, rows="none")
+        except Cancelled:
+            pass
+        finally:
+            try:
+                self._settle(len(self._tokens))
+            finally:
+                self._busy.release()
+        return len(self._tokens)
+
+    def _ready_for(self, prompt: Tokens) -> None:
         n, n_ctx = len(prompt), self._backend.n_ctx
         if n == 0:
             raise UsageError("the prompt is empty")
@@ -141,11 +172,6 @@ class Session:
         self._cancelled.clear()
         for abort in self._aborts:
             abort(False)
-        budget = n_ctx - n + 1
-        if request.max_tokens is not None:
-            budget = min(budget, request.max_tokens)
-        generation = _Generation(list(prompt), stream, budget, self._is_eog)
-        return self._rounds(generation, request)
 
     def _rounds(self, g: _Generation, request: Request) -> Generator[StepEvent, None, None]:
         if not self._busy.acquire(blocking=False):
@@ -190,17 +216,22 @@ class Session:
         """Bring the cache to `prompt`. Returns (tokens reused, the row after it)."""
         self._cut(min(common_prefix(self._tokens, prompt), len(prompt) - 1))
         same = len(self._tokens)
-        row = None
+        row = self._evaluate(prompt, rows="last")
+        assert row is not None
+        return same, row
+
+    def _evaluate(self, prompt: Tokens, rows: Literal["last", "none"]) -> FloatArray | None:
+        """Go on from what the cache holds of `prompt`, in chunks. `rows`: which are wanted of it."""
+        same, row = len(self._tokens), None
         for start in range(same, len(prompt), PREFILL_CHUNK):
             self._check_cancelled()
             chunk = prompt[start : start + PREFILL_CHUNK]
             last = start + len(chunk) == len(prompt)
-            row = self._backend.forward(chunk, rows="last" if last else "none")
+            row = self._backend.forward(chunk, rows=rows if last else "none")
             self._backend.commit(range(len(chunk)))
             self._tokens += chunk
             self.progress(start + len(chunk) - same, len(prompt) - same)
-        assert row is not None
-        return same, row
+        return row
 
     def _round(self, g: _Generation, judge: Judge) -> Outcome:
         self._check_cancelled()

@@ -40,7 +40,10 @@ class _Document:
 
 @dataclass(slots=True)
 class _Answer:
+    """`turn`: still without content. `before`: the turns that it follows."""
+
     turn: Turn
+    before: tuple[Turn, ...]
     pieces: list[Piece] = field(default_factory=list)
 
     def so_far(self) -> Turn:
@@ -112,13 +115,17 @@ class Recorder:
         """The user's turn."""
         with self._state:
             self._settle(None, None)
-            self._append(Turn("user", content, time.time()))
+            wanted = self._document.wanted
+            self._change(replace(wanted, turns=(*wanted.turns, Turn("user", content, time.time()))))
 
-    def answering(self, model: str | None = None) -> None:
-        """An answer begins; `model` is the name to show."""
+    def answering(self, model: str | None = None, *, again: bool = False) -> None:
+        """An answer begins; `model` is the name to show. `again`: it takes the place of the last one, as
+        soon as there is any of it."""
         with self._state:
             self._settle(None, None)
-            self._answer = _Answer(Turn("assistant", "", time.time(), "partial", model))
+            turns = self._document.wanted.turns
+            n = len(turns) - (again and turns[-1:] != () and turns[-1].role == "assistant")
+            self._answer = _Answer(Turn("assistant", "", time.time(), "partial", model), turns[:n])
 
     def add(self, pieces: Iterable[Piece]) -> None:
         """More of the answer."""
@@ -170,7 +177,7 @@ class Recorder:
         wanted = self._document.wanted
         if self._answer is None or not self._answer.pieces:
             return wanted
-        return replace(wanted, turns=(*wanted.turns, self._answer.so_far()))
+        return replace(wanted, turns=(*self._answer.before, self._answer.so_far()))
 
     def _settle(self, finish: FinishReason | None, figures: Figures | None) -> None:
         """The running answer becomes a turn."""
@@ -179,11 +186,8 @@ class Recorder:
             return
         state: State = "stopped" if finish in (None, "cancelled") else "complete"
         runs = runs_of(answer.pieces)
-        self._append(replace(answer.so_far(), state=state, finish=finish, figures=figures, runs=runs))
-
-    def _append(self, turn: Turn) -> None:
-        wanted = self._document.wanted
-        self._change(replace(wanted, turns=(*wanted.turns, turn)))
+        turn = replace(answer.so_far(), state=state, finish=finish, figures=figures, runs=runs)
+        self._change(replace(self._document.wanted, turns=(*answer.before, turn)))
 
     def _change(self, wanted: Conversation) -> None:
         if wanted != self._document.wanted:

@@ -1,5 +1,8 @@
 """The public API on real weights: turns, and prompts longer than a batch."""
 
+import threading
+import time
+
 import pytest
 
 import edgespec
@@ -95,3 +98,55 @@ def test_a_prompt_longer_than_a_batch_with_a_draft_model(
 @pytest.fixture(scope="module")
 def firsts():
     return []
+
+
+def test_a_restored_conversation_warms_up_to_what_its_next_prompt_begins_with(model):
+    chat = model.chat("Answer briefly.", GREEDY)
+    chat.max_tokens = 6
+    said(chat.send("What is the capital of France?"))
+    expected = said(chat.send("And of Spain?"))
+    model.forget()
+    again = model.chat(sampling=GREEDY)
+    again.max_tokens = 6
+    assert again.warm() == 0
+    again.restore(chat.messages[:3])
+    cached = again.warm()
+    assert said(again.send("And of Spain?")) == expected
+    assert model.stats.cached_tokens == cached > 20
+    assert model.stats.prompt_tokens - cached < 20
+    again.restore(chat.messages[:2])  # its question has no answer yet
+    assert again.warm() >= cached // 2
+    said(again.regenerate())
+    assert model.stats.prompt_tokens - model.stats.cached_tokens == 1
+
+
+def test_an_old_answer_stays_where_nothing_of_a_new_one_comes(model):
+    chat = model.chat(sampling=GREEDY)
+    chat.max_tokens = 6
+    said(chat.send("What is the capital of France?"))
+    before = list(chat.messages)
+    events = chat.regenerate()
+    chat.cancel()
+    assert said(events) == ""
+    assert chat.finish == "cancelled"
+    assert chat.messages == before
+
+
+def test_warming_is_cancelled_in_the_middle_of_a_pass(model):
+    chat = model.chat(sampling=GREEDY)
+    chat.max_tokens = 6
+    expected = said(chat.send("count " * 350))
+    model.forget()
+    again = model.chat(sampling=GREEDY)
+    again.max_tokens = 6
+    again.restore(chat.messages[:1])
+    cached = []
+    warming = threading.Thread(target=lambda: cached.append(again.warm()))
+    warming.start()
+    time.sleep(0.1)
+    began = time.monotonic()
+    again.cancel()
+    warming.join()
+    assert time.monotonic() - began < 1.0
+    assert cached[0] < model.stats.prompt_tokens
+    assert said(again.regenerate()) == expected

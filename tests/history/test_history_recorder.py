@@ -293,3 +293,25 @@ def test_a_killed_process_loses_at_most_a_second(path):
     with Recorder(path, kept) as recorder:
         recorder.ask("Go on.")
     assert [state for _, _, state in texts(path)] == ["complete", "stopped", "complete"]
+
+
+def test_an_answer_given_again_takes_the_place_of_the_last(path):
+    with Recorder(path) as recorder:
+        recorder.ask("a")
+        for _ in range(2):
+            recorder.answering(again=True)
+            recorder.add(pieces("old"))
+            recorder.answered("stop")
+        recorder.answering(again=True)
+        recorder.flush()
+        assert texts(path)[1:] == [("assistant", "old", "complete")]
+        recorder.answered("cancelled")
+        recorder.flush()
+        assert texts(path)[1:] == [("assistant", "old", "complete")]
+        recorder.answering(again=True)
+        recorder.add(pieces("ne"))
+        recorder.flush()
+        assert texts(path)[1:] == [("assistant", "ne", "partial")]
+        recorder.add(pieces("w"))
+        recorder.answered("stop")
+    assert texts(path) == [("user", "a", "complete"), ("assistant", "new", "complete")]
