@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.control.cost import MOST_ROWS, CostModel
+from edgespec.control.drafting import Drafting
 from edgespec.control.ledger import Bets, Ledger, price_of_risk, urgency
 from edgespec.control.survival import Calibration
 from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Plan, Source, Status
@@ -20,7 +21,6 @@ _AHEAD = 64
 _SURE = 0.85
 _MEMORY = 0.9
 _RECENT = 32
-_HOPED = 0.95
 _GIVE_UP = 32
 _COUNTS = np.arange(1.0, MOST_ROWS + 1)
 
@@ -56,8 +56,8 @@ class Controller:
         self._plan = Plan()
         self._pace_tokens, self._pace_cost = 0.0, 0.0
         self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
-        self._believed = 1.0
         self._missed: dict[Source, int] = {}
+        self._drafting: Drafting
         self._idle = 0.0
         self._price = _PRICE * price_of_risk(cost.relative[2:])
 
@@ -159,42 +159,24 @@ class Controller:
         Each is worth its expected tokens less its cost at the pace of rounds like this. The model's
         next tokens are taken to be typical; all lengths are compared, since V has stairs.
         """
-        j = len(drafted)
-        ahead = min(self._limit - j, _AHEAD)
-        if ahead < 1:
+        if not drafted:
+            relative, rate = self.cost.relative, self.calibration.drafting
+            self._drafting = Drafting(relative, self._each, rate, self._allowed, self._ledger, self._limit)
+        model, j = self._drafting, len(drafted)
+        if j >= min(self._limit, _AHEAD):
             return "stop"
         if self._is_off("draft"):
             return "draft" if not j and self._each <= _PROBE_SHARE * self._idle else "stop"
-        if not j:
-            typical = Bets(np.full(ahead, self.calibration.drafting))
-            self._believed = max(1.0, float((typical.emitted / self._costs(ahead, 0, ahead)).max()))
-        pace = min(self._pace, self._believed) if j else 1.0
-        known = self._chances(drafted)
-        now = 1.0 + float(known.cumprod().sum())
-        now -= pace * (float(self.cost.relative[j + 1]) + j * self._each)
-        best_model = self._value_of_drawing(known, ahead, pace)
+        for evidence in drafted[len(model.known) :]:
+            model.add(self.calibration.chance(evidence))
+        pace = min(self._pace, model.believed) if j else 1.0
+        now, going_on = model.value(pace), model.value_of_drawing(pace)
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
-            bets = Bets(np.concatenate((known, self._chances(copied)))[: self._limit])
+            bets = Bets(np.concatenate((model.known, self._chances(copied)))[: self._limit])
             copying = bets.emitted - pace * self._costs(len(bets.emitted), j, 0)
-            if float(copying[j:].max(initial=-np.inf)) > max(best_model, now):
+            if float(copying[j:].max(initial=-np.inf)) > max(going_on, now):
                 return "copy"
-        return "draft" if best_model > now else "stop"
-
-    def _value_of_drawing(self, known: NDArray[np.float64], ahead: int, pace: float) -> float:
-        """Expected tokens less cost of the best draft that goes on with the model.
-
-        A draw risks its own cost: it may turn out surer than is typical, or stay unverified.
-        """
-        j = len(known)
-        if (j + 1) * self._each > self._ledger.budget:
-            return -np.inf
-        rate = self.calibration.drafting
-        bets = Bets(np.concatenate((known, np.full(ahead, rate))))
-        hoped = Bets(np.concatenate((known, np.full(ahead, max(rate, _HOPED)))))
-        cost = self._costs(j + ahead, j, ahead)
-        usable = self._usable(cost, hoped)
-        value: NDArray[np.float64] = bets.emitted - pace * cost
-        return float(value[j:].max(initial=-np.inf, where=usable[j:]))
+        return "draft" if going_on > now else "stop"
 
     def observe(self, outcome: Outcome) -> None:
         n = len(outcome.draft)
