@@ -57,7 +57,7 @@ class Controller:
         self._pace_tokens, self._pace_cost = 0.0, 0.0
         self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._missed: dict[Source, int] = {}
-        self._drafting: Drafting
+        self._drafting: Drafting | None = None
         self._idle = 0.0
         self._price = _PRICE * price_of_risk(cost.relative[2:])
 
@@ -84,6 +84,7 @@ class Controller:
 
     def plan(self, limit: int) -> Plan:
         self._limit = min(limit, self._most)
+        self._drafting = None
         if self._limit < 1 or not self._active:
             self._plan = Plan()
         else:
@@ -159,10 +160,11 @@ class Controller:
         Each is worth its expected tokens less its cost at the pace of rounds like this. The model's
         next tokens are taken to be typical; all lengths are compared, since V has stairs.
         """
-        if not drafted:
-            relative, rate = self.cost.relative, self.calibration.drafting
-            self._drafting = Drafting(relative, self._each, rate, self._allowed, self._ledger, self._limit)
         model, j = self._drafting, len(drafted)
+        if model is None or j < len(model.known):
+            relative, rate = self.cost.relative, self.calibration.drafting
+            model = Drafting(relative, self._each, rate, self._allowed, self._ledger, self._limit)
+            self._drafting = model
         if j >= min(self._limit, _AHEAD):
             return "stop"
         if self._is_off("draft"):
