@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from edgespec.hub import catalogue, gguf
+from edgespec.hub import catalogue, gguf, local, shards
 from edgespec.hub.catalogue import DEFAULT, Card, cards
 from edgespec.hub.gguf import Header
 from edgespec.hub.obtain import obtain
+from edgespec.hub.quantization import USUAL
 from edgespec.hub.reference import LocalName, RemoteModel, parse, unknown
 from edgespec.hub.store import Notify, Progress
 
@@ -18,14 +19,16 @@ def resolve(reference: str | None, *, progress: Progress | None = None, notify: 
     """A path to a checked model file: found, or downloaded once. None is the default model.
 
     `progress(done_bytes, total_bytes, label)` is called often during a download and may raise to
-    stop it; `notify(line)` gets single lines for a person. A path is returned as it was given.
+    stop it; `notify(line)` gets single lines for a person. A path is returned as it was given, that of
+    a later shard as the first one's. Models in the stores of other programs are used where they are.
     A folder that holds a model is not looked into further. Raises UsageError, ModelFileError,
     UnsupportedModelError or DownloadError.
     """
     path = _path(reference, progress or _silent, notify or _silent)
-    if not _is_model_folder(path):
-        gguf.check(path)
-    return path
+    if _is_model_folder(path):
+        return path
+    gguf.check(path)
+    return shards.first(path)
 
 
 def _is_model_folder(path: Path) -> bool:
@@ -37,12 +40,24 @@ def _path(reference: str | None, progress: Progress, notify: Notify) -> Path:
     match parse(reference, cards()):
         case Path() as path:
             return path
-        case Card() as card:
-            return obtain(card, progress, notify)
-        case RemoteModel() as remote:
-            return obtain(remote, progress, notify)
-        case LocalName(name):
-            raise unknown(name, cards())
+        case LocalName() as name:
+            models = local.found()
+            if found := local.find(name, models):
+                return found.path
+            raise unknown(name.name, cards(), [model.name for model in models])
+        case meant:
+            return _elsewhere(meant, notify) or obtain(meant, progress, notify)
+
+
+def _elsewhere(meant: Card | RemoteModel, notify: Notify) -> Path | None:
+    """The model in the store of another program, unless edgespec's has it."""
+    found = local.find(meant, local.found())
+    if found is None or found.place.kind == "edgespec":
+        return None
+    free = isinstance(meant, RemoteModel) and not meant.quant and not meant.file
+    if free and found.quantization != USUAL:
+        notify(f"{meant}: using {found.quantization or found.path.name}, which is on this machine")
+    return found.path
 
 
 def default_card() -> Card:
