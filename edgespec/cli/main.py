@@ -27,6 +27,10 @@ class Entry:
 COMMANDS = {
     "run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat."),
     "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),
+    "ls": Entry("edgespec.cli.listing", "ls", "List the models on this machine."),
+    "show": Entry("edgespec.cli.show", "show", "Show what a model is, and which models may draft for it."),
+    "search": Entry("edgespec.cli.listing", "search", "Search the catalogue."),
+    "rm": Entry("edgespec.cli.remove", "rm", "Delete a model from edgespec's store."),
     "replay": Entry(
         "edgespec.cli.replay", "replay", "Try the controller on recorded answers, with no model."
     ),

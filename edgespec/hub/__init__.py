@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from edgespec.hub import catalogue, gguf, local, shards
+from edgespec.errors import ModelFileError, UsageError
+from edgespec.hub import catalogue, gguf, local, removal, shards
 from edgespec.hub.catalogue import DEFAULT, Card, cards
 from edgespec.hub.gguf import Header
 from edgespec.hub.obtain import obtain
 from edgespec.hub.quantization import USUAL
-from edgespec.hub.reference import LocalName, RemoteModel, parse, unknown
+from edgespec.hub.reference import LocalName, RemoteModel, closest, parse, unknown, visible
+from edgespec.hub.removal import Removed
 from edgespec.hub.store import Notify, Progress
 
-__all__ = ["Card", "Header", "Notify", "Progress", "cards", "default_card", "resolve"]
+__all__ = [
+    "Card",
+    "Header",
+    "Notify",
+    "Progress",
+    "Removed",
+    "cards",
+    "closest",
+    "default_card",
+    "files",
+    "locate",
+    "remove",
+    "resolve",
+]
 
 
 def resolve(reference: str | None, *, progress: Progress | None = None, notify: Notify | None = None) -> Path:
@@ -29,6 +45,45 @@ def resolve(reference: str | None, *, progress: Progress | None = None, notify: 
         return path
     gguf.check(path)
     return shards.first(path)
+
+
+def locate(reference: str) -> Path | Card:
+    """As `resolve`, but nothing is fetched: the card of a model that is not here, else its first file.
+
+    The file is not checked. Raises UsageError or ModelFileError.
+    """
+    meant = parse(reference, cards())
+    if isinstance(meant, Path):
+        return files(meant)[0]
+    models = local.found()
+    found = local.find(meant, models)
+    if found is not None:
+        return found.path
+    match meant:
+        case Card():
+            return meant
+        case LocalName(name):
+            raise unknown(name, cards(), [model.name for model in models])
+        case RemoteModel():
+            raise ModelFileError(f"{meant} is not on this machine: edgespec pull {meant} fetches it")
+
+
+def remove(reference: str) -> Removed:
+    """Delete a model from edgespec's store. Raises UsageError or ModelFileError."""
+    models = local.found()
+    where = locate(reference)
+    if isinstance(where, Card):
+        raise ModelFileError(f"{where.name} is not on this machine")
+    found = next((model for model in models if where in model.files), None)
+    if found is None:
+        raise UsageError(f"{visible(where)} is in no store: delete the file yourself")
+    name = local.titled([found], cards())[0].name
+    return removal.remove(replace(found, name=name))
+
+
+def files(path: Path) -> tuple[Path, ...]:
+    """All files of the model, the one to load first. Raises ModelFileError naming a missing part."""
+    return shards.siblings(path)
 
 
 def _is_model_folder(path: Path) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from edgespec.hub.local import huggingface, lmstudio, ollama, own
-from edgespec.hub.local.find import find, titled
+from edgespec.hub.local.find import find, fits, titled
 from edgespec.hub.local.found import Found, Place
 from edgespec.hub.local.index import Facts, Listed, facts_of, listed, read_facts
 
@@ -16,6 +16,7 @@ __all__ = [
     "Place",
     "facts_of",
     "find",
+    "fits",
     "found",
     "listed",
     "places",

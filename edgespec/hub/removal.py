@@ -1,0 +1,74 @@
+"""Deleting a model from edgespec's own store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from edgespec.errors import ModelFileError, UsageError
+from edgespec.hub.local.found import Found
+from edgespec.hub.reference import visible
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """`size`: bytes that are free now."""
+
+    name: str
+    size: int
+
+
+def remove(model: Found) -> Removed:
+    """Delete all files of the model and what its downloads left.
+
+    Raises UsageError with the right command when it is in the store of another program, ModelFileError
+    when the disk refuses.
+    """
+    if model.place.kind != "edgespec":
+        raise UsageError(f"{visible(model.name)} is kept by {model.place.title}: {_command(model)}")
+    freed = 0
+    for path in (*model.files, *_leftovers(model.files)):
+        try:
+            size = path.lstat().st_size
+            path.unlink()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise ModelFileError(f"{visible(path)} cannot be deleted ({error.strerror or error})") from None
+        freed += size
+    _prune(model.path.parent, model.place.root)
+    return Removed(model.name, freed)
+
+
+def _command(model: Found) -> str:
+    """What deletes it there."""
+    if model.place.kind == "ollama":
+        return f"delete it with `ollama rm {visible(model.name)}`"
+    if model.place.kind == "huggingface":
+        return f"delete it with `hf cache rm model/{model.repo}`"
+    return f"delete it there, or the file {visible(model.path)}"
+
+
+def _leftovers(files: Sequence[Path]) -> list[Path]:
+    """Hidden files beside the model's that its downloads made."""
+    found: list[Path] = []
+    for path in files:
+        with suppress(OSError):
+            found += [
+                other
+                for other in path.parent.iterdir()
+                if other.name.startswith(f".{path.name}.") and other.suffix in (".part", ".lock")
+            ]
+    return found
+
+
+def _prune(folder: Path, root: Path) -> None:
+    """Folders that are empty now."""
+    while folder != root and root in folder.parents:
+        try:
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent
