@@ -115,22 +115,18 @@ def bits_of(tensor: Tensor) -> int | None:
     return next(bits for bits in (4, 5, 6, 8) if bits >= stored or bits == 8)
 
 
-def quantization(weights: Weights) -> dict[str, Any]:
-    """The map from modules to how they are quantised; the most frequent kind is the default."""
-    made = {
-        path: bits
-        for name in weights
-        if (path := _path(name)) and name.endswith(".weight") and (bits := bits_of(weights[name]))
-    }
-    if not made:
-        return {}
-    counted = list(made.values())
+def layout(weights: Weights) -> dict[str, int]:
+    """The bits of every module that is quantised, by its path."""
+    made = {_path(name): bits_of(weights[name]) for name in weights if name.endswith(".weight")}
+    return {path: bits for path, bits in made.items() if path and bits}
+
+
+def quantization(bits: dict[str, int]) -> dict[str, Any]:
+    """A layout as `config.json` has it; the most frequent number of bits is the default."""
+    counted = list(bits.values())
     usual = max(set(counted), key=counted.count)
-    return {
-        "group_size": GROUP,
-        "bits": usual,
-        **{path: {"group_size": GROUP, "bits": bits} for path, bits in made.items() if bits != usual},
-    }
+    special = {path: {"group_size": GROUP, "bits": n} for path, n in bits.items() if n != usual}
+    return {"group_size": GROUP, "bits": usual, **special}
 
 
 def parameters(weights: Weights) -> Iterator[Parameter]:

@@ -15,6 +15,8 @@ from edgespec.hub.gguf_reader import TensorInfo
 from edgespec.types import FloatArray
 
 Bytes = NDArray[np.uint8]
+VOCABULARY = "vocabulary.gguf"
+"""Where folders keep what `Weights.vocabulary_file` gives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Weights:
         self._layout = found = layout(path)
         self.facts = found.facts
         self.architecture = found.header.architecture
+        self.quantization = found.header.quantization
         self._infos = {info.name: info for info in found.tensors}
         self._data = np.memmap(path, np.uint8, "r")
 
