@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from pathlib import Path
 
 from edgespec.backends.mlx.load import load
 from edgespec.backends.mlx.refusal import refuses

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal
 
 import mlx.core as mx
@@ -219,10 +219,8 @@ class MlxBackend:
         except BaseException as error:
             self._clear_pass()
             self._logits = self._nothing
-            try:
+            with suppress(RollbackError):
                 self._back()
-            except RollbackError:
-                pass
             if isinstance(error, (RuntimeError, ValueError, MemoryError)):
                 raise BackendError(f"MLX could not decode: {str(error).splitlines()[0]}") from error
             raise
@@ -232,7 +230,7 @@ class MlxBackend:
         try:
             self._caches.reset()
         except RollbackError:
-            self._lost = True
+            self._lost, self._rows = True, 0
             raise
 
     def _clear_pass(self) -> None:

@@ -89,7 +89,7 @@ class Caches:
         return [cache.state for cache in self.layers if not cache.empty()]
 
     def mark(self, rows: int, *, save: bool) -> None:
-        """Remember where the caches are before a pass of so many rows; `save`: copy what cannot be trimmed."""
+        """Remember the caches before a pass of so many rows; `save`: copy what cannot be trimmed."""
         self._offsets = [getattr(cache, "offset", 0) for cache in self.layers]
         self._saved = [
             (cache, tree_map(_copied, cache.state) if save else None)

@@ -62,7 +62,7 @@ def load(path: Path | str, options: LoadOptions) -> LoadedModel:
         raise BackendError(f"{path.name}: MLX could not load it: {_line(error)}") from error
 
 
-def _loaded(path: Path, opened: Opened, options: LoadOptions, device: mx.Device) -> LoadedModel:
+def _loaded(path: Path, opened: Opened, options: LoadOptions, device: mx.DeviceType) -> LoadedModel:
     import mlx.core as mx
     from mlx.utils import tree_flatten
 

@@ -39,8 +39,8 @@ def check(needed: int, found: Limits, shown: str, notify: Callable[[str], None] 
         )
     if needed > _MUCH * found.recommended and notify:
         notify(
-            f"{shown} takes {_gigabytes(needed)} of the {_gigabytes(found.recommended)} that the GPU may use: "
-            "it may be slow"
+            f"{shown} takes {_gigabytes(needed)} of the {_gigabytes(found.recommended)} that the GPU may "
+            "use: it may be slow"
         )
 
 

@@ -16,6 +16,7 @@ from edgespec.backends.base import LoadOptions, Vocabulary
 from edgespec.backends.llamacpp.vocabulary import read_vocabulary
 from edgespec.backends.mlx.load import Opened
 from edgespec.convert import mlx_form
+from edgespec.convert.affine import GROUP
 from edgespec.convert.weights import VOCABULARY, Weights
 from edgespec.errors import Cancelled, ModelFileError, UnsupportedModelError
 
@@ -34,7 +35,7 @@ def gguf(path: Path, options: LoadOptions) -> Opened:
     model = model_class(arguments.from_dict(config))
 
     def quantised(path: str, _: Any) -> bool | dict[str, int]:
-        return {"group_size": mlx_form.GROUP, "bits": bits[path]} if path in bits else False
+        return {"group_size": GROUP, "bits": bits[path]} if path in bits else False
 
     nn.quantize(model, class_predicate=quantised)
     loaded: list[tuple[str, mx.array]] = []
