@@ -18,6 +18,8 @@ def hub_server(monkeypatch) -> Iterator[Hub]:
     """A server that HF_ENDPOINT names; a test fills and spoils it."""
     with serving(Hub()) as hub:
         monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        # Another test may have imported it before we could say so.
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_DISABLE_TELEMETRY", True)
         yield hub
 
 

@@ -64,6 +64,12 @@ def gguf(
     return head + bytes(-len(head) % alignment) + bytes(data)
 
 
+def shard(number: int, count: int) -> bytes:
+    """The part of a model in several files, counted from 0."""
+    facts = [pair("general.architecture", STRING, text("llama")), word("general.file_type", 7)]
+    return gguf(pairs=[*facts, word("split.no", number), word("split.count", count)])
+
+
 SMALL = gguf()
 BIG = gguf(tensors=[tensor("output.weight", (3_000_000,), 24, 0)], data=3_000_000)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -85,7 +85,7 @@ def _handler(hub: Hub) -> type[BaseHTTPRequestHandler]:
             else:
                 content = hub.repos[repo][path]
                 linked = {"X-Linked-Size": str(len(content)), "X-Linked-ETag": f'"{_sha(content)}"'}
-                where = f"{hub.cdn or hub.url}/cdn/{repo}/{path}"
+                where = quote(f"{hub.cdn or hub.url}/cdn/{repo}/{path}", safe=":/")
                 self.answer(302, {"Location": where, "X-Repo-Commit": COMMIT, **linked}, b"")
 
         def send_bytes(self, content: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import re
 import threading
@@ -125,6 +126,7 @@ def _quiet() -> Iterator[None]:
     """Keep huggingface_hub's warnings off the terminal."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")  # or it makes a request of its own
         import huggingface_hub  # noqa: F401 - here, where its warnings are caught
 
         logger = logging.getLogger("huggingface_hub")

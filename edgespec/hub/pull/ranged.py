@@ -13,7 +13,6 @@ from edgespec.hub.incoming import Incoming
 from edgespec.hub.pull.causes import cause, refusal
 from edgespec.hub.pull.hugging_face import first_answer, request
 
-_CHUNK = 1 << 18
 _PAUSES = (0.5, 1.0, 2.0)  # seconds before a broken transfer goes on; new bytes start them again
 
 
@@ -89,7 +88,7 @@ def _check_size(said: str, incoming: Incoming) -> None:
 
 def _chunks(response: Any) -> Iterator[bytes]:
     try:
-        yield from response.iter_bytes(_CHUNK)
+        yield from response.iter_bytes()  # as they come: what is collected first would be lost
     except Exception as error:
         raise _BrokenError(cause(error)) from None
 
