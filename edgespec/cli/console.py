@@ -12,7 +12,8 @@ from edgespec.cli.terminal import has_colour, has_style, make_lenient, one_line,
 
 DELAY = 0.3
 """Seconds that a step may take before it is shown."""
-_BAR = 20
+_BARS = (5, 20)
+"""Least and most characters of a bar."""
 
 
 class Console:
@@ -42,9 +43,9 @@ class Console:
     def step(self, label: str, share: float) -> None:
         """What is being done now, and its share from 0 to 1."""
         with self._lock:
-            if label != self._label:
-                self._label, self._began = label, time.monotonic()
-            self._share = share
+            if not self._label:
+                self._began = time.monotonic()
+            self._label, self._share = label, share
 
     def done(self) -> None:
         """The step is over."""
@@ -57,9 +58,7 @@ class Console:
         with self._lock:
             if not self._moves or not self._label or time.monotonic() - self._began < DELAY:
                 return
-            filled = round(_BAR * min(max(self._share, 0.0), 1.0))
-            line = f"{one_line(self._label)} [{'#' * filled}{' ' * (_BAR - filled)}] {self._share:.0%}"
-            line = line[: shutil.get_terminal_size().columns - 1]
+            line = _bar(one_line(self._label), self._share, shutil.get_terminal_size().columns - 1)
             if line != self._drawn:
                 self._erase()
                 self._put(line)
@@ -75,3 +74,12 @@ class Console:
             with contextlib.suppress(OSError, ValueError):
                 self._stream.write(text)
                 self._stream.flush()
+
+
+def _bar(label: str, share: float, columns: int) -> str:
+    """The step on one line of so many columns; a long label shortens the bar, then is cut."""
+    end = f"] {share:.0%}"
+    least, most = _BARS
+    width = max(least, min(most, columns - len(f"{label} [{end}")))
+    filled = round(width * min(max(share, 0.0), 1.0))
+    return f"{label[: max(columns - width - len(f' [{end}'), 0)]} [{'#' * filled:{width}}{end}"[:columns]

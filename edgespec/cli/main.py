@@ -26,6 +26,7 @@ class Entry:
 
 COMMANDS = {
     "run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat."),
+    "pull": Entry("edgespec.cli.pull", "pull", "Fetch models."),
     "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),
     "ls": Entry("edgespec.cli.listing", "ls", "List the models on this machine."),
     "show": Entry("edgespec.cli.show", "show", "Show what a model is, and which models may draft for it."),

@@ -39,7 +39,7 @@ class Meter:
         began, before = self._points[0]
         if now - began >= _STEP and done > before:
             rate = (done - before) / (now - began)
-            label += f", {amount(round(rate))}/s, {duration((self.total - done) / rate)} left"
+            label += f", {rate / 1e6:.1f} MB/s, {duration((self.total - done) / rate)} left"
         self._progress(done, self.total, label)
 
     def other(self, what: str, done: int) -> None:

@@ -85,12 +85,10 @@ def _tell_choice(remote: RemoteModel, group: FileGroup, notify: Notify) -> None:
 
 def _short(name: str, group: FileGroup) -> str:
     """For the line of progress."""
-    short = name.rsplit("/", 1)[-1]
-    return (
-        short
-        if ":" in short or not group.quantization or "/" not in name
-        else f"{short}:{group.quantization}"
-    )
+    if "/" not in name:
+        return name
+    repository = re.sub(r"-gguf$", "", name.partition(":")[0].rsplit("/", 1)[-1], flags=re.I)
+    return f"{repository}:{group.quantization}" if group.quantization else repository
 
 
 def _fetch(store: Store, assets: Sequence[Asset], name: str, progress: Progress, notify: Notify) -> Path:

@@ -125,7 +125,9 @@ class Store:
 
 def amount(n: int) -> str:
     """Bytes as people write them."""
-    return f"{n / 1e9:,.2f} GB" if n >= 1e9 else f"{n / 1e6:,.0f} MB"
+    if n >= 1e9:
+        return f"{n / 1e9:,.2f} GB"
+    return f"{n / 1e6:.0f} MB" if n >= 1e6 else f"{n / 1e3:.0f} kB"
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def test_a_reference_brings_its_file(hub_server, store, typed, place):
 def test_what_was_chosen_is_told(hub_server, store):
     lines = []
     hub.resolve(REPO, notify=lines.append)
-    assert lines == [f"{REPO}: taking Q4_K_M", f"downloading Tiny-GGUF:Q4_K_M (0 MB) into {store}"]
+    assert lines == [f"{REPO}: taking Q4_K_M", f"downloading Tiny:Q4_K_M (1 kB) into {store}"]
     lines.clear()
     assert hub.resolve("org/old", notify=lines.append) == store / "org/old/old.Q4_0.gguf"
     assert lines[0] == "org/old: taking Q4_0, the nearest to Q4_K_M that it has"
@@ -236,7 +236,7 @@ def test_a_card_without_a_checksum_asks_the_hub(hub_server, shelf, store, tmp_pa
     lines = []
     path = hub.resolve("tiny", notify=lines.append)
     assert path == store / REPO / "tiny-Q5_K_M.gguf"
-    assert lines == [f"downloading tiny:1m (0 MB) into {store}"]
+    assert lines == [f"downloading tiny:1m (2 kB) into {store}"]
     hub_server.requests.clear()
     assert hub.resolve(f"{REPO}:Q5_K_M") == path
     assert hub.resolve("tiny") == path
