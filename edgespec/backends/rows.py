@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
@@ -13,7 +13,8 @@ from edgespec.types import FloatArray, Tokens
 KERNEL_LENGTHS = (256, 1024, 4096, 16384)
 """Cache lengths at which a library may change kernels; what was measured below one need not hold above."""
 
-_LEAST_ROWS = 6
+LEAST_ROWS = 6
+"""A row count is judged by at least so many rows, in several passes if need be."""
 _ENOUGH_FAILURES = 2
 
 
@@ -22,46 +23,65 @@ def band(length: int) -> int:
     return sum(length > limit for limit in KERNEL_LENGTHS)
 
 
+def hopeless(verdicts: Sequence[bool]) -> bool:
+    """Two inexact counts in a row: kernels change at thresholds, so no larger one will be exact."""
+    return len(verdicts) >= _ENOUGH_FAILURES and not any(verdicts[-_ENOUGH_FAILURES:])
+
+
 def exact_rows(backend: Backend, tokens: Tokens, counts: Sequence[int]) -> frozenset[int]:
     """The row counts among `counts` whose rows are exact at the present cache length; always holds 1.
 
     Appends `tokens` (any text of the model, at least a few more than the largest count), compares on
     the last of them, and leaves the cache at the length it had. What it finds holds for this `band` of
-    lengths. Costs about one pass for every count and one for every row of the largest; stops after
-    two inexact counts in a row, since kernels change at thresholds.
+    lengths. Costs about one pass for every count and one for every row of the largest; stops when it
+    is `hopeless`.
+    """
+    verdicts: list[bool] = []
+    exact = {1}
+    trials = tried_rows(backend, tokens, counts)
+    for n, same in trials:
+        verdicts.append(same)
+        exact |= {n} if same else set()
+        if hopeless(verdicts):
+            break
+    trials.close()
+    return frozenset(exact)
+
+
+def tried_rows(
+    backend: Backend, tokens: Tokens, counts: Sequence[int]
+) -> Generator[tuple[int, bool], None, None]:
+    """One after another (row count, is it exact?), as `exact_rows` does it.
+
+    The cache is cut to its length again when the generator ends or is closed. Yields nothing where the
+    cache is neither empty nor can be cut.
     """
     start = backend.length
-    cuttable = backend.capabilities.rollback == "exact"
-    if start and not cuttable:
-        return frozenset({1})
+    if start and backend.capabilities.rollback != "exact":
+        return
     limit = min(backend.capabilities.max_rows, len(tokens) - 1, backend.n_ctx - start - 1)
     asked = sorted({n for n in counts if 1 < n <= limit})
     if not asked:
-        return frozenset({1})
+        return
     tokens = tokens[: backend.n_ctx - start]
-    stretch = tokens[-max(asked[-1], _LEAST_ROWS) - 1 :]
+    stretch = tokens[-max(asked[-1], LEAST_ROWS) - 1 :]
     prefix = tokens[: len(tokens) - len(stretch)]
-    exact, failures = {1}, 0
     alone: list[FloatArray] = []
     try:
         _append(backend, prefix)
         base = start + len(prefix)
+        same = True
         for n in asked:
+            if not same:
+                _rewind(backend, base, prefix)
             # After an exact count the cache is what single rows would have left.
-            passes = min(-(-_LEAST_ROWS // n), (len(stretch) - 1) // n)
+            passes = min(-(-LEAST_ROWS // n), (len(stretch) - 1) // n)
             _extend(backend, stretch[: passes * n + 1], alone, base)
             _rewind(backend, base, prefix)
-            if _is_exact(backend, stretch, n, passes, alone):
-                exact.add(n)
-                failures = 0
-                continue
-            failures += 1
-            if failures == _ENOUGH_FAILURES:
-                break
-            _rewind(backend, base, prefix)
+            same = _is_exact(backend, stretch, n, passes, alone)
+            yield n, same
     finally:
         backend.truncate(start)
-    return frozenset(exact)
 
 
 def _extend(backend: Backend, tokens: Tokens, alone: list[FloatArray], base: int) -> None:

@@ -1,17 +1,19 @@
-"""What is measured once for a model on a device, and kept."""
+"""What is measured for a model on a device, and kept."""
 
-from edgespec.calibration.cost import DRAFT_SECONDS, SECONDS, draft_seconds
-from edgespec.calibration.numerics import Measured, RowCounts, choose_numerics, measured
+from edgespec.calibration.cost import draft_seconds
+from edgespec.calibration.numerics import RowCounts, choose_numerics, price_of_exactness
 from edgespec.calibration.store import Measurements, fingerprint
+from edgespec.calibration.survey import SECONDS, Measured, Survey, measured
 
 __all__ = [
-    "DRAFT_SECONDS",
     "SECONDS",
     "Measured",
     "Measurements",
     "RowCounts",
+    "Survey",
     "choose_numerics",
     "draft_seconds",
     "fingerprint",
     "measured",
+    "price_of_exactness",
 ]

@@ -9,8 +9,6 @@ from typing import Literal
 from edgespec.backends.base import Backend, Capabilities
 from edgespec.types import Clock, FloatArray, Tokens
 
-SECONDS = "verify_seconds"
-DRAFT_SECONDS = "draft_seconds"
 _DRAFT_PASSES = 4
 
 
@@ -55,19 +53,6 @@ class Stopwatch:
 
     def close(self) -> None:
         self._backend.close()
-
-
-def fill(watch: Stopwatch, tokens: Tokens, counts: Sequence[int]) -> dict[int, float]:
-    """Seconds for every row count in `counts`, 1 included, measuring what has not been seen yet."""
-    start = watch.length
-    for n in (1, *counts):
-        if n not in watch.seconds and n <= min(watch.capabilities.max_rows, len(tokens)):
-            watch.forward(tokens[:n])
-            watch.commit(range(n))
-            if watch.length + max(counts, default=1) > watch.n_ctx:
-                break
-    watch.truncate(start)
-    return dict(sorted(watch.seconds.items()))
 
 
 def draft_seconds(backend: Backend, tokens: Tokens, clock: Clock = time.perf_counter) -> float:

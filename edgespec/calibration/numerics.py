@@ -1,21 +1,18 @@
-"""Which row counts equal single-row decoding bit for bit, and what follows from it."""
+"""What follows from which row counts equal single-row decoding bit for bit."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from edgespec.backends.base import Backend
-from edgespec.backends.rows import exact_rows
-from edgespec.calibration.cost import SECONDS, Stopwatch, fill
-from edgespec.calibration.store import Measurements
-from edgespec.types import Numerics, Tokens
+from edgespec.calibration.survey import Measured
+from edgespec.control.attainable import attainable_rate
+from edgespec.control.cost import CostModel
+from edgespec.types import Numerics
 
-COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
-TIMED = (2, 3, 4, 6, 8, 12, 16, 24, 32)
-_ENOUGH_ROWS = 4
+_WORTH = 0.10
+"""The share of the attainable rate that exactness may cost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,48 +28,33 @@ class RowCounts:
         return self.exact if self.mode == "exact" else None
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """`exact`: row counts whose rows equal single rows. `seconds`: of a pass, by row count, 1 included."""
+def price_of_exactness(found: Measured, each: float = 0.0) -> float:
+    """The share of the attainable rate that is lost with the exact row counts alone, 0 to 1.
 
-    exact: tuple[int, ...]
-    seconds: dict[int, float]
-
-
-def measured(
-    backend: Backend, tokens: Tokens, stored: Measurements, notify: Callable[[str], None]
-) -> Measured:
-    """Measured once and stored. `tokens`: any text, at least 32 tokens."""
-    known = _known(stored)
-    if known is not None:
-        return known
-    notify("measuring this model on this device, once")
-    counts = [n for n in COUNTS if n <= backend.capabilities.max_rows]
-    watch = Stopwatch(backend)
-    exact = sorted(exact_rows(watch, tokens, counts) | {1})
-    seconds = fill(watch, tokens, TIMED)
-    stored.put("exact_rows", exact)
-    if not stored.put(SECONDS, {str(n): s for n, s in seconds.items()}):
-        notify(f"the measurement cannot be kept in {stored.path.parent}: it is made at every start")
-    return Measured(tuple(exact), seconds)
+    `each`: what a drafted token costs, in plain tokens.
+    """
+    relative = CostModel(found.seconds or {1: 1.0}).relative
+    return 1.0 - attainable_rate(relative, found.exact, each) / attainable_rate(relative, None, each)
 
 
-def _known(stored: Measurements) -> Measured | None:
-    try:
-        exact = tuple(sorted(int(n) for n in stored.get("exact_rows")))
-        seconds = {int(n): float(s) for n, s in stored.get(SECONDS).items()}
-    except (TypeError, ValueError, AttributeError, OverflowError):
-        return None
-    sound = 1 in exact and 1 in seconds and all(0.0 < s < math.inf for s in seconds.values())
-    return Measured(exact, seconds) if sound else None
+def choose_numerics(
+    asked: Literal["auto", "exact", "near"], exact: Sequence[int], price: float | None
+) -> RowCounts:
+    """`auto` is exact wherever its `price_of_exactness` is under 10%, near otherwise.
 
-
-def choose_numerics(asked: Literal["auto", "exact", "near"], exact: Sequence[int]) -> RowCounts:
-    """`auto` is exact where the exact counts reach at least 4 rows, near otherwise."""
-    counts = tuple(exact)
-    most = max(counts, default=1)
+    `price` None: not all is measured yet, which is exact with the counts that are known so far.
+    """
+    counts, most = tuple(exact), max(exact, default=1)
+    equal = f"passes of up to {most} rows equal single rows bit for bit"
     if asked != "auto":
         return RowCounts(asked, "asked for", counts)
-    if most >= _ENOUGH_ROWS:
-        return RowCounts("exact", f"passes of up to {most} rows equal single rows bit for bit", counts)
-    return RowCounts("near", f"only passes of up to {most} rows equal single rows here", counts)
+    if price is None:
+        so_far = "this model is not measured on this device yet, plain until then"
+        return RowCounts("exact", f"{equal} as far as they are measured" if most > 1 else so_far, counts)
+    costs = f"{price:.0%} of the attainable rate"
+    if price >= _WORTH:
+        limit = f"only passes of up to {most} rows equal" if most > 1 else "no pass of several rows equals"
+        return RowCounts("near", f"{limit} single rows bit for bit, exact would cost {costs}", counts)
+    if most == 1:
+        return RowCounts("exact", f"passes of several rows hardly pay here, {costs} at most", counts)
+    return RowCounts("exact", equal + (f", at {costs}" if price >= 0.005 else ""), counts)

@@ -1,0 +1,104 @@
+"""What a model's speculation goes by, measured when there is time for it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from edgespec.backends.base import LoadedModel
+from edgespec.calibration import (
+    Measured,
+    Measurements,
+    RowCounts,
+    Survey,
+    choose_numerics,
+    draft_seconds,
+    fingerprint,
+    price_of_exactness,
+)
+from edgespec.types import Source
+
+Share = Callable[[float], None]
+"""The share that is done, 0 to 1. Whatever it raises ends the measuring."""
+
+_TEXT = "The quick brown fox jumps over the lazy dog. 1, 2, 3, 5, 8, 13; def f(x): return x + 1\n"
+
+
+class Calibrator:
+    """Exact row counts, what passes and drafted tokens cost, and the numerics that follow. All is kept for
+    the next start, and goes on there if it did not come to its end.
+    """
+
+    def __init__(
+        self,
+        target: LoadedModel,
+        path: Path,
+        draft: LoadedModel | None,
+        draft_path: Path | None,
+        asked: Literal["auto", "exact", "near"],
+        notify: Callable[[str], None],
+    ) -> None:
+        self.stored = Measurements(fingerprint(path), target.info.settings)
+        self.pair = fingerprint(draft_path) if draft_path else "alone"
+        self._text = _text(target)
+        self._survey = Survey(target.backend, self._text, self.stored)
+        self._draft = draft
+        self._asked, self._notify = asked, notify
+        self._told = False
+
+    @property
+    def found(self) -> Measured:
+        return self._survey.known
+
+    @property
+    def complete(self) -> bool:
+        return self._survey.complete and (self._draft is None or bool(self.drafting))
+
+    @property
+    def drafting(self) -> dict[Source, float]:
+        """Seconds of a drafted token, where a draft model was measured."""
+        seconds = self.stored.get(f"draft_seconds:{self.pair}")
+        sound = isinstance(seconds, float) and 0.0 < seconds < math.inf
+        return {"draft": seconds} if self._draft is not None and sound else {}
+
+    @property
+    def rows(self) -> RowCounts:
+        price = self.stored.get(f"price_of_exactness:{self.pair}") if self.complete else None
+        sound = isinstance(price, float) and 0.0 <= price <= 1.0
+        return choose_numerics(self._asked, self.found.exact, price if sound else None)
+
+    def advance(self, seconds: float = math.inf, progress: Share = lambda _: None) -> bool:
+        """Measure what is not known yet, for about so long. Returns whether anything was learnt.
+
+        Raises Cancelled when a backend is aborted; what was measured until then is kept.
+        """
+        before = self.found
+        if self._draft is not None and not self.drafting:
+            each = draft_seconds(self._draft.backend, self._text)
+            self.stored.put(f"draft_seconds:{self.pair}", each)
+        try:
+            self._survey.advance(seconds, progress)
+        finally:
+            if self.complete:
+                self._settle()
+            if not self._survey.can_be_kept and not self._told:
+                self._told = True
+                folder = self.stored.path.parent
+                self._notify(f"what was measured cannot be kept in {folder}: it is measured at every start")
+        return self.found != before
+
+    def _settle(self) -> None:
+        """Numerics are decided once, on what was measured: seconds that vary must not change the text."""
+        found, each = self.found, self.drafting.get("draft", 0.0)
+        assert found.seconds
+        price = price_of_exactness(found, each / found.seconds[1])
+        self.stored.put(f"price_of_exactness:{self.pair}", max(price, 0.0))
+
+
+def _text(target: LoadedModel) -> list[int]:
+    """Some text to measure on; long enough for the kernels of long contexts where these may differ."""
+    settings = target.info.settings
+    short = settings.get("type_k") != settings.get("type_v")
+    return target.vocabulary.tokenize(_TEXT * (4 if short else 12), special=False)

@@ -1,0 +1,179 @@
+"""What is measured of a model on this device: exact row counts and seconds, a step at a time, and kept."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+
+from edgespec.backends.base import Backend
+from edgespec.backends.rows import LEAST_ROWS, hopeless, tried_rows
+from edgespec.calibration.store import Measurements
+from edgespec.calibration.cost import Stopwatch
+from edgespec.types import Clock, Tokens
+
+SECONDS = "verify_seconds"
+_TRIED, _EXACT = "tried_rows", "exact_rows"
+COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
+
+Progress = Callable[[float], None]
+"""Share of the work that is done. Whatever it raises ends the measuring; what was measured is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """`exact`: row counts whose rows equal single rows. `seconds`: of a pass, by row count, with 1 if any.
+
+    `tried`: the row counts that were compared; others may be exact, too.
+    """
+
+    exact: tuple[int, ...] = (1,)
+    seconds: Mapping[int, float] | None = None
+    tried: tuple[int, ...] = ()
+
+
+def _ignore(_: float) -> None:
+    pass
+
+
+class Survey:
+    """Measures on any text at the end of the cache, which it leaves as it was. It goes on where it ended,
+    also in a later run.
+
+    `tokens`: at least a few more than the largest of `COUNTS`; those in front only make the cache long.
+    """
+
+    def __init__(
+        self, backend: Backend, tokens: Tokens, stored: Measurements, clock: Clock = time.perf_counter
+    ) -> None:
+        self._backend, self._tokens, self._stored, self._clock = backend, tokens, stored, clock
+        most = min(backend.capabilities.max_rows, backend.n_ctx - 2, len(tokens) - 1)
+        self._counts = [n for n in COUNTS if n <= most]
+        self.can_be_kept = True
+        """Could the last results be written?"""
+
+    @property
+    def known(self) -> Measured:
+        """What does not make sense in the store is not known."""
+        try:
+            tried = tuple(sorted(int(n) for n in self._stored.get(_TRIED)))
+            exact = tuple(sorted(int(n) for n in self._stored.get(_EXACT)))
+            seconds = {int(n): float(s) for n, s in self._stored.get(SECONDS).items()}
+        except (TypeError, ValueError, AttributeError, OverflowError):
+            return Measured()
+        sound = 1 in exact and 1 in seconds and all(0.0 < s < math.inf for s in seconds.values())
+        return Measured(exact, seconds, tried) if sound and set(exact) <= {1, *tried} else Measured()
+
+    @property
+    def complete(self) -> bool:
+        known = self.known
+        return not self._untried(known) and not self._untimed(known)
+
+    def _untried(self, known: Measured) -> list[int]:
+        if hopeless([n in known.exact for n in known.tried]):
+            return []
+        return [n for n in self._counts if n not in known.tried]
+
+    def _untimed(self, known: Measured) -> list[int]:
+        return [n for n in (1, *self._counts) if n not in (known.seconds or {})]
+
+    def advance(self, seconds: float = math.inf, progress: Progress = _ignore) -> None:
+        """Measure what is not known yet, smallest counts first; begin nothing that would not end in time.
+
+        Raises Cancelled when the backend is aborted, and what `progress` raises.
+        """
+        watch = Stopwatch(self._backend, self._clock)
+        found = _Findings(self.known, watch)
+        end = self._clock() + seconds
+        steps = self._steps(watch, found, lambda n: self._clock() + found.worst(n) <= end)
+        try:
+            for _ in steps:
+                known = found.measured
+                left = len(self._untried(known)) + len(self._untimed(known))
+                progress(1.0 - left / (2 * len(self._counts) + 1))
+        finally:
+            steps.close()
+            if watch.seconds:
+                self._keep(found.measured)
+
+    def _steps(
+        self, watch: Stopwatch, found: _Findings, fits: Callable[[int], bool]
+    ) -> Generator[None, None, None]:
+        # What the cache holds already makes it as long as the first tokens would.
+        spare = max(len(self._tokens) - max(COUNTS) - 2, 0)
+        tokens = self._tokens[min(watch.length, spare) :]
+        untried = self._untried(found.measured)
+        trials = tried_rows(watch, tokens, untried)
+        try:
+            while untried and fits(untried[0]) and (trial := next(trials, None)):
+                found.add(*trial)
+                untried = self._untried(found.measured)
+                yield
+        finally:
+            trials.close()
+        untimed = self._untimed(found.measured)
+        for n in untimed if 1 in watch.seconds else dict.fromkeys((1, *untimed)):
+            if not fits(n) or watch.length + n > watch.n_ctx:
+                return
+            watch.forward(tokens[:n])
+            watch.commit(())
+            yield
+
+    def _keep(self, measured: Measured) -> None:
+        self._stored.put(_TRIED, list(measured.tried))
+        self._stored.put(_EXACT, list(measured.exact))
+        seconds = {str(n): s for n, s in sorted((measured.seconds or {}).items())}
+        self.can_be_kept = self._stored.put(SECONDS, seconds)
+
+
+class _Findings:
+    """What was known before, and what `watch` and the comparisons add to it."""
+
+    def __init__(self, known: Measured, watch: Stopwatch) -> None:
+        self._exact, self._tried = set(known.exact), set(known.tried)
+        self._known, self._watch = dict(known.seconds or {}), watch
+
+    def add(self, n: int, exact: bool) -> None:
+        self._tried.add(n)
+        self._exact |= {n} if exact else set()
+
+    @property
+    def measured(self) -> Measured:
+        return Measured(tuple(sorted(self._exact)), self._seconds, tuple(sorted(self._tried)))
+
+    @property
+    def _seconds(self) -> dict[int, float]:
+        """Compared by their ratio to a single row: the machine may be busier than it was before."""
+        now = self._watch.seconds
+        if not self._known or 1 not in now:
+            return self._known or dict(now)
+        scale = self._known[1] / now[1]
+        return {n: s * scale for n, s in now.items()} | self._known
+
+    def worst(self, n: int) -> float:
+        """Seconds that comparing n rows takes at most: each once alone, and once among others."""
+        one = self._watch.seconds.get(1) or self._known.get(1, 0.0)
+        return 2 * max(n, LEAST_ROWS) * one
+
+
+def measured(self) -> Measured:
+        return Measured(tuple(sorted(self._exact)), dict(self.seconds), tuple(sorted(self._tried)))
+
+
+def _worst(n: int, seconds: Mapping[int, float]) -> float:
+    """Seconds that the comparison of n rows takes at most: each once alone, and once among others."""
+    return 2 * max(n, LEAST_ROWS) * seconds.get(1, 0.0)
+
+
+def measured(
+    backend: Backend, tokens: Tokens, stored: Measurements, notify: Callable[[str], None]
+) -> Measured:
+    """Everything, measured once and stored. `tokens`: any text, at least 32 tokens."""
+    survey = Survey(backend, tokens, stored)
+    if not survey.complete:
+        notify("measuring this model on this device, once")
+        survey.advance()
+        if not survey.can_be_kept:
+            notify(f"the measurement cannot be kept in {stored.path.parent}: it is made at every start")
+    return survey.known
