@@ -47,6 +47,7 @@ class Calibrator:
         self._draft = draft
         self._asked, self._notify = asked, notify
         self._told = False
+        self._settle()
 
     @property
     def found(self) -> Measured:
@@ -54,7 +55,7 @@ class Calibrator:
 
     @property
     def complete(self) -> bool:
-        return self._survey.complete and (self._draft is None or bool(self.drafting))
+        return self._survey.complete and self._price is not None
 
     @property
     def drafting(self) -> dict[Source, float]:
@@ -65,9 +66,12 @@ class Calibrator:
 
     @property
     def rows(self) -> RowCounts:
-        price = self.stored.get(f"price_of_exactness:{self.pair}") if self.complete else None
-        sound = isinstance(price, float) and 0.0 <= price <= 1.0
-        return choose_numerics(self._asked, self.found.exact, price if sound else None)
+        return choose_numerics(self._asked, self.found.exact, self._price if self.complete else None)
+
+    @property
+    def _price(self) -> float | None:
+        price = self.stored.get(f"price_of_exactness:{self.pair}")
+        return price if isinstance(price, float) and 0.0 <= price <= 1.0 else None
 
     def advance(self, seconds: float = math.inf, progress: Share = lambda _: None) -> bool:
         """Measure what is not known yet, for about so long. Returns whether anything was learnt.
@@ -81,8 +85,7 @@ class Calibrator:
         try:
             self._survey.advance(seconds, progress)
         finally:
-            if self.complete:
-                self._settle()
+            self._settle()
             if not self._survey.can_be_kept and not self._told:
                 self._told = True
                 folder = self.stored.path.parent
@@ -90,15 +93,16 @@ class Calibrator:
         return self.found != before
 
     def _settle(self) -> None:
-        """Numerics are decided once, on what was measured: seconds that vary must not change the text."""
-        found, each = self.found, self.drafting.get("draft", 0.0)
-        assert found.seconds
-        price = price_of_exactness(found, each / found.seconds[1])
-        self.stored.put(f"price_of_exactness:{self.pair}", max(price, 0.0))
+        """Numerics are decided once, when all is measured: seconds that vary must not change the text."""
+        found, each = self.found, self.drafting.get("draft")
+        unknown = self._draft is not None and each is None
+        if self._price is None and self._survey.complete and not unknown and found.seconds:
+            price = price_of_exactness(found, (each or 0.0) / found.seconds[1])
+            self.stored.put(f"price_of_exactness:{self.pair}", max(price, 0.0))
 
 
 def _text(target: LoadedModel) -> list[int]:
     """Some text to measure on; long enough for the kernels of long contexts where these may differ."""
     settings = target.info.settings
     short = settings.get("type_k") != settings.get("type_v")
-    return target.vocabulary.tokenize(_TEXT * (4 if short else 12), special=False)
+    return target.vocabulary.tokenize(_TEXT * (2 if short else 12), special=False)

@@ -10,19 +10,11 @@ from typing import Literal
 
 from edgespec import hub
 from edgespec.api.backends import AUTO, check_name, pick
-from edgespec.api.model import Model, Speculation
+from edgespec.api.calibrating import Calibrator
+from edgespec.api.model import Model, Speculation, When
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.backends.registry import adapter
-from edgespec.calibration import (
-    SECONDS,
-    Measured,
-    Measurements,
-    RowCounts,
-    choose_numerics,
-    draft_seconds,
-    fingerprint,
-    measured,
-)
+from edgespec.calibration import SECONDS, RowCounts
 from edgespec.control import Calibration, Controller, CostModel, FixedPolicy
 from edgespec.engine import VerifyMode
 from edgespec.errors import (
@@ -41,7 +33,7 @@ Progress = Callable[[str, float], None]
 
 _MOST_DRAFTED = 64
 SPECS = ("auto", "off", "suffix", "ngram", "draft")
-_CALIBRATION = "The quick brown fox jumps over the lazy dog. 1, 2, 3, 5, 8, 13; def f(x): return x + 1\n"
+_MEASURING = "measuring this model on this device, once"
 
 
 def _ignore(*_: object) -> None:
@@ -64,6 +56,7 @@ class Settings:
     draft_max: int | None = None
     verify: VerifyMode = "coupled"
     numerics: Literal["auto", "exact", "near"] = "auto"
+    calibrate: When = "between"
     options: LoadOptions = field(default_factory=LoadOptions)
     notify: Callable[[str], None] = _ignore
     progress: Progress = _ignore
@@ -140,49 +133,47 @@ def _assemble(
         draft, shared = _load_draft(target, path, draft_path, s)
         proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, suffix)
     try:
-        stored = Measurements(fingerprint(path), target.info.settings)
-        sample = _sample(target)
-        found = Measured((1,), {1: 1.0})
-        rows = RowCounts("exact", "plain decoding", found.exact)
-        if sources:
-            found = measured(target.backend, sample, stored, s.notify)
-            rows = choose_numerics(s.numerics, found.exact)
-        drafting: dict[Source, float] = (
-            {} if draft is None else {"draft": draft_seconds(draft.backend, sample)}
-        )
-        name = "survival:" + (fingerprint(draft_path) if draft_path else "alone")
+        calibrator = Calibrator(target, path, draft, draft_path, s.numerics, s.notify) if sources else None
+        if calibrator is not None and _is_due(s) and not calibrator.complete:
+            s.notify(_MEASURING)
+            calibrator.advance(progress=lambda share: s.progress(_MEASURING, share))
 
         def speculate(spec: str) -> Speculation:
             chosen = _sources(spec, draft_path)
-            if s.draft_max is not None and chosen and spec != "auto":
-                fixed = FixedPolicy(chosen, s.draft_max, row_counts=rows.allowed)
-                return Speculation(fixed, {name: proposers[name] for name in chosen})
+            mine = {name: proposers[name] for name in chosen}
+            if calibrator is None or not chosen:
+                return Speculation(Controller((), CostModel({1: 1.0})), {})
+            rows, stored, found = calibrator.rows, calibrator.stored, calibrator.found
+            if s.draft_max is not None and spec != "auto":
+                return Speculation(FixedPolicy(chosen, s.draft_max, row_counts=rows.allowed), mine)
+            name = f"survival:{calibrator.pair}"
             policy = Controller(
                 chosen,
-                CostModel(found.seconds, drafting),
+                CostModel(found.seconds or {1: 1.0}, calibrator.drafting),
                 Calibration.from_json(stored.get(name)),
                 draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,
                 row_counts=rows.allowed,
             )
 
             def save() -> None:
-                stored.put(SECONDS, policy.cost.as_json())
+                if found.seconds:
+                    stored.put(SECONDS, policy.cost.as_json())
                 stored.put(name, policy.calibration.as_json())
 
-            return Speculation(policy, {name: proposers[name] for name in chosen}, save if chosen else None)
+            return Speculation(policy, mine, save)
 
-        return Model(target, draft, speculate, s.spec, rows, s.verify, s.notify)
+        rows = calibrator.rows if calibrator else RowCounts("exact", "plain decoding", (1,))
+        return Model(target, draft, speculate, s.spec, rows, s.verify, s.notify, calibrator, s.calibrate)
     except BaseException:
         if draft is not None:
             draft.backend.close()
         raise
 
 
-def _sample(target: LoadedModel) -> list[int]:
-    """Some text to measure on; long enough for the kernels of long contexts where these may differ."""
-    settings = target.info.settings
-    short = settings.get("type_k") != settings.get("type_v")
-    return target.vocabulary.tokenize(_CALIBRATION * (4 if short else 12), special=False)
+def _is_due(s: Settings) -> bool:
+    """A fixed depth is drafted from the first answer on, so what it may draft has to be known."""
+    fixed = s.draft_max is not None and s.spec != "auto" and s.numerics != "near"
+    return s.calibrate == "first" or fixed
 
 
 _UNUSABLE = (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError)

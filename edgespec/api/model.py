@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, Self
 
+from edgespec.api.calibrating import Calibrator, Share
 from edgespec.backends.base import LoadedModel, ModelInfo
 from edgespec.calibration import RowCounts
 from edgespec.control.base import Policy
 from edgespec.engine import Request, Session, VerifyMode
+from edgespec.errors import Cancelled
 from edgespec.metrics import Summary
 from edgespec.proposers import Proposer
 from edgespec.text.prompt import Prompt
@@ -20,6 +23,9 @@ from edgespec.types import SamplingSettings, Source, Status, StepEvent
 
 if TYPE_CHECKING:
     from edgespec.api.chat import Chat
+
+When = Literal["first", "between", "idle"]
+"""All of it when the model is loaded; a little after each answer; or when `Model.calibrate` is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class Model:
         rows: RowCounts,
         verify: VerifyMode,
         notify: Callable[[str], None],
+        calibrator: Calibrator | None = None,
+        when: When = "between",
     ) -> None:
         self.info: ModelInfo = target.info
         self.draft_info: ModelInfo | None = draft.info if draft else None
@@ -57,8 +65,9 @@ class Model:
         self.stats = Summary()
         """Counters of the last answer, also while it is running."""
         self._target, self._draft = target, draft
-        self._speculate = speculate
-        self._speculation = now = speculate(spec)
+        self._calibrator, self._when = calibrator, when
+        self._speculate, self._spec = speculate, spec
+        self._speculation = self._usual = now = speculate(spec)
         self._template = ChatTemplate(target.info.chat_template, target.vocabulary, notify)
         self._session = Session(
             target.backend,
@@ -81,7 +90,39 @@ class Model:
     @property
     def status(self) -> Status:
         """Whether speculation is on, who proposes, and why."""
-        return self._session.status
+        status = self._session.status
+        if status.on or self.calibrated:
+            return status
+        return replace(status, reason="this model is not fully measured on this device yet")
+
+    @property
+    def calibrated(self) -> bool:
+        """Is all known of the model on this device that speculation goes by?"""
+        return self._calibrator is None or self._calibrator.complete
+
+    @property
+    def pause(self) -> float:
+        """Seconds that measuring may take after the last answer: a tenth of its own, at least one."""
+        return max(1.0, 0.1 * (self.stats.t_first + self.stats.t_decode))
+
+    def calibrate(self, seconds: float = math.inf, progress: Share = lambda _: None) -> bool:
+        """Between two answers: measure what is not known yet, for about so long. `cancel` ends it.
+
+        What was measured is kept, also in parts, and followed from the next answer on. Returns `calibrated`.
+        """
+        if self._calibrator is None or self._calibrator.complete:
+            return True
+        with self._session.borrowed(), contextlib.suppress(Cancelled):
+            self._calibrator.advance(seconds, progress)
+        self.rows = self._calibrator.rows
+        before, self._usual = self._usual, self._speculate(self._spec)
+        if self._speculation is before:
+            self._use(self._usual)
+        return self._calibrator.complete
+
+    def _use(self, speculation: Speculation) -> None:
+        self._speculation = speculation
+        self._session.use(speculation.policy, speculation.proposers)
 
     def speculation(self, spec: str) -> Speculation:
         """Another way to speculate with this model, for `using`; `spec` is as in `Settings`.
@@ -93,13 +134,12 @@ class Model:
     @contextlib.contextmanager
     def using(self, speculation: Speculation) -> Iterator[None]:
         """Answers inside speculate this way, with nothing cached by its proposers at the start."""
-        before, self._speculation = self._speculation, speculation
+        before = None if self._speculation is self._usual else self._speculation
         try:
-            self._session.use(speculation.policy, speculation.proposers)
+            self._use(speculation)
             yield
         finally:
-            self._speculation = before
-            self._session.use(before.policy, before.proposers)
+            self._use(before or self._usual)
 
     def forget(self) -> None:
         """Empty the cache: the next prompt is evaluated from its start."""
@@ -172,6 +212,8 @@ class Model:
                     if event.finish is not None:
                         self._keep()
                     yield event
+            if self._when == "between" and stats.finish != "cancelled":
+                self.calibrate(self.pause)
 
         return counted()
 

@@ -3,7 +3,7 @@
 from edgespec.calibration.cost import draft_seconds
 from edgespec.calibration.numerics import RowCounts, choose_numerics, price_of_exactness
 from edgespec.calibration.store import Measurements, fingerprint
-from edgespec.calibration.survey import SECONDS, Measured, Survey, measured
+from edgespec.calibration.survey import SECONDS, Measured, Survey
 
 __all__ = [
     "SECONDS",
@@ -14,6 +14,5 @@ __all__ = [
     "choose_numerics",
     "draft_seconds",
     "fingerprint",
-    "measured",
     "price_of_exactness",
 ]

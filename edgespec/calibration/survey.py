@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from edgespec.backends.base import Backend
 from edgespec.backends.rows import LEAST_ROWS, hopeless, tried_rows
-from edgespec.calibration.store import Measurements
 from edgespec.calibration.cost import Stopwatch
+from edgespec.calibration.store import Measurements
 from edgespec.types import Clock, Tokens
 
 SECONDS = "verify_seconds"
@@ -79,10 +79,13 @@ class Survey:
         return [n for n in (1, *self._counts) if n not in (known.seconds or {})]
 
     def advance(self, seconds: float = math.inf, progress: Progress = _ignore) -> None:
-        """Measure what is not known yet, smallest counts first; begin nothing that would not end in time.
+        """Measure what is not known yet, smallest counts first, for about so long: nothing is begun that
+        would not end in time.
 
         Raises Cancelled when the backend is aborted, and what `progress` raises.
         """
+        if self.complete:
+            return
         watch = Stopwatch(self._backend, self._clock)
         found = _Findings(self.known, watch)
         end = self._clock() + seconds
@@ -155,25 +158,3 @@ class _Findings:
         """Seconds that comparing n rows takes at most: each once alone, and once among others."""
         one = self._watch.seconds.get(1) or self._known.get(1, 0.0)
         return 2 * max(n, LEAST_ROWS) * one
-
-
-def measured(self) -> Measured:
-        return Measured(tuple(sorted(self._exact)), dict(self.seconds), tuple(sorted(self._tried)))
-
-
-def _worst(n: int, seconds: Mapping[int, float]) -> float:
-    """Seconds that the comparison of n rows takes at most: each once alone, and once among others."""
-    return 2 * max(n, LEAST_ROWS) * seconds.get(1, 0.0)
-
-
-def measured(
-    backend: Backend, tokens: Tokens, stored: Measurements, notify: Callable[[str], None]
-) -> Measured:
-    """Everything, measured once and stored. `tokens`: any text, at least 32 tokens."""
-    survey = Survey(backend, tokens, stored)
-    if not survey.complete:
-        notify("measuring this model on this device, once")
-        survey.advance()
-        if not survey.can_be_kept:
-            notify(f"the measurement cannot be kept in {stored.path.parent}: it is made at every start")
-    return survey.known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from edgespec.errors import EdgespecError, UsageError
 LOAD_PATIENCE = 0.45
 ANSWER_PATIENCE = 2.0
 """Seconds that interrupted work may take to end by itself."""
+_MEASURING = "measuring this model on this device, once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,30 @@ class Desk:
             self.worker.run(job, model.cancel, patience=patience)
         finally:
             self.console.done()
+
+    def calibrate(self, model: Model) -> None:
+        """Measure a little of a model that is new to this device, after its answer. A signal ends it."""
+
+        def job() -> None:
+            model.calibrate(model.pause, lambda share: self.console.step(_MEASURING, share))
+
+        try:
+            self.worker.run(job, model.cancel, patience=LOAD_PATIENCE)
+        finally:
+            self.console.done()
+
+    @contextlib.contextmanager
+    def meanwhile(self, model: Model) -> Iterator[None]:
+        """Measure a model that is new to this device while the body runs."""
+
+        def job() -> None:
+            try:
+                model.calibrate()
+            except EdgespecError as error:
+                self.console.say(f"edgespec: {error}")
+
+        with contextlib.nullcontext() if model.calibrated else self.worker.beside(job, model.cancel):
+            yield
 
 
 def answer(job: Job) -> int:
@@ -122,6 +147,8 @@ def _work(
         desk.console.say(f"the context of {model.n_ctx} tokens is full: a larger -c gives longer answers")
     elif model.stats.finish == "length" and model.stats.tokens == DEFAULT_TOKENS:
         desk.console.say(f"cut at {DEFAULT_TOKENS} tokens: -n -1 goes on to the end")
+    if not interrupted:
+        desk.calibrate(model)
     return interrupted
 
 
@@ -149,6 +176,7 @@ def _load(job: Job, console: Console, worker: Worker) -> Model:
         draft_max=o["draft_max"],
         verify=o["verify"],
         numerics=o["numerics"],
+        calibrate="idle",
         notify=console.say,
         progress=progress,
     )

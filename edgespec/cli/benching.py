@@ -107,6 +107,7 @@ class Bench:
             draft_backend=self._o["draft_backend"],
             draft_max=self._o["draft_max"],
             numerics=self._o["numerics"],
+            calibrate="first",
             notify=self._console.say,
             progress=progress,
         )

@@ -56,7 +56,8 @@ class LineChat:
         with ends_on_sigterm():
             while not self._over:
                 try:
-                    text = self._keyboard.read()
+                    with self._desk.meanwhile(model):
+                        text = self._keyboard.read()
                     if text is None:
                         break
                     self._handle(text)

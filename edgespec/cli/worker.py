@@ -63,6 +63,17 @@ class Worker:
             return future.result()
 
     @contextmanager
+    def beside(self, job: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]:
+        """The job runs while the body does, and is stopped with it."""
+        future = self._thread.submit(job)
+        try:
+            yield
+        finally:
+            stop()
+            while not wait([future], timeout=_POLL).done:
+                stop()
+
+    @contextmanager
     def _listening(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
             yield

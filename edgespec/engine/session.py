@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -114,6 +115,28 @@ class Session:
             raise UsageError(_BUSY)
         self._cut(0)
 
+    @contextlib.contextmanager
+    def borrowed(self) -> Iterator[None]:
+        """Between two answers others may use the backend, if they leave the cache as it was.
+
+        `cancel` ends that. A cache that cannot be cut is emptied first. Raises UsageError while an answer
+        is running.
+        """
+        if not self._busy.acquire(blocking=False):
+            raise UsageError(_BUSY)
+        try:
+            self._allow()
+            if self._backend.capabilities.rollback != "exact":
+                self._cut(0)
+            yield
+        finally:
+            self._busy.release()
+
+    def _allow(self) -> None:
+        self._cancelled.clear()
+        for abort in self._aborts:
+            abort(False)
+
     def cancel(self) -> None:
         """From any thread: end the generation as soon as possible, with reason "cancelled"."""
         self._cancelled.set()
@@ -169,9 +192,7 @@ class Session:
             )
         if self._busy.locked():
             raise UsageError(_BUSY)
-        self._cancelled.clear()
-        for abort in self._aborts:
-            abort(False)
+        self._allow()
 
     def _rounds(self, g: _Generation, request: Request) -> Generator[StepEvent, None, None]:
         if not self._busy.acquire(blocking=False):
