@@ -76,7 +76,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     draft_path = _resolve_draft(s) if "draft" in sources else None
     loaded = _load(path, pick(path, s.backend), s.options, s, "loading")
     try:
-        return _assemble(loaded, path, draft_path, sources, s)
+        return assemble(loaded, path, draft_path, s)
     except BaseException:
         loaded.backend.close()
         raise
@@ -123,9 +123,8 @@ def _load(path: Path, backend: str, options: LoadOptions, s: Settings, label: st
     return adapter(backend).load(path, replace(options, notify=s.notify, progress=progress))
 
 
-def _assemble(
-    target: LoadedModel, path: Path, draft_path: Path | None, sources: tuple[Source, ...], s: Settings
-) -> Model:
+def assemble(target: LoadedModel, path: Path, draft_path: Path | None, s: Settings) -> Model:
+    """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises."""
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {"suffix": suffix, "ngram": NgramProposer()}
     draft = None
@@ -133,7 +132,8 @@ def _assemble(
         draft, shared = _load_draft(target, path, draft_path, s)
         proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, suffix)
     try:
-        calibrator = Calibrator(target, path, draft, draft_path, s.numerics, s.notify) if sources else None
+        speculates = bool(_sources(s.spec, draft_path))
+        calibrator = Calibrator(target, path, draft, draft_path, s.numerics, s.notify) if speculates else None
         if calibrator is not None and _is_due(s) and not calibrator.complete:
             s.notify(_MEASURING)
             calibrator.advance(progress=lambda share: s.progress(_MEASURING, share))

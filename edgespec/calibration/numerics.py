@@ -51,7 +51,7 @@ def choose_numerics(
     if price is None:
         so_far = "this model is not measured on this device yet, plain until then"
         return RowCounts("exact", f"{equal} as far as they are measured" if most > 1 else so_far, counts)
-    costs = f"{price:.0%} of the attainable rate"
+    costs = f"{price:.1%} of the attainable rate"
     if price >= _WORTH:
         limit = f"only passes of up to {most} rows equal" if most > 1 else "no pass of several rows equals"
         return RowCounts("near", f"{limit} single rows bit for bit, exact would cost {costs}", counts)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from edgespec.backends.base import Backend
 from edgespec.backends.rows import LEAST_ROWS, hopeless, tried_rows
@@ -33,6 +34,12 @@ class Measured:
     tried: tuple[int, ...] = ()
 
 
+def _counts(stored: Any) -> tuple[int, ...]:
+    if not isinstance(stored, list):
+        raise TypeError("not a list of row counts")
+    return tuple(sorted(int(n) for n in stored))
+
+
 def _ignore(_: float) -> None:
     pass
 
@@ -57,8 +64,7 @@ class Survey:
     def known(self) -> Measured:
         """What does not make sense in the store is not known."""
         try:
-            tried = tuple(sorted(int(n) for n in self._stored.get(_TRIED)))
-            exact = tuple(sorted(int(n) for n in self._stored.get(_EXACT)))
+            tried, exact = _counts(self._stored.get(_TRIED)), _counts(self._stored.get(_EXACT))
             seconds = {int(n): float(s) for n, s in self._stored.get(SECONDS).items()}
         except (TypeError, ValueError, AttributeError, OverflowError):
             return Measured()

@@ -12,7 +12,18 @@ from edgespec.control.attainable import attainable_rate, best_depth, steady
 
 ALL = (1, *COUNTS)
 FLAT = {1: 10.0, 8: 11.5, 16: 13.0, 32: 17.0}
-LLAMACPP_Q4_K_M = {1: 33.0, 2: 59.0, 3: 78.0, 4: 96.0, 5: 119.0, 6: 139.0, 8: 226.0, 12: 278.0, 16: 270.0, 64: 780.0}
+LLAMACPP_Q4_K_M = {
+    1: 33.0,
+    2: 59.0,
+    3: 78.0,
+    4: 96.0,
+    5: 119.0,
+    6: 139.0,
+    8: 226.0,
+    12: 278.0,
+    16: 270.0,
+    64: 780.0,
+}
 """Two cores, AVX-512, rearranged weights: exact to 3 rows."""
 
 curves = st.lists(st.floats(0.01, 1.5), min_size=12, max_size=12).map(
@@ -68,13 +79,16 @@ def test_exact_counts_that_cover_the_useful_ones_are_enough():
     assert "4 rows" in rows.reason
 
 
-def test_rearranged_k_quants_are_near_and_the_reason_says_what_exact_would_cost():
+def test_the_reason_says_what_exact_costs():
+    price = price_of_exactness(Measured((1, 2, 3), LLAMACPP_Q4_K_M))
     rows = chosen((1, 2, 3), LLAMACPP_Q4_K_M)
-    assert rows.mode == "near"
-    assert rows.allowed is None
+    assert rows.mode == ("exact" if price < 0.1 else "near")
+    assert f"{price:.1%}" in rows.reason
     assert "3 rows" in rows.reason
-    assert "%" in rows.reason
-    assert chosen((1, 2, 3, 4, 5, 6, 7), LLAMACPP_Q4_K_M).mode == "exact"  # weights as stored
+    flatter = {n: ms**0.8 for n, ms in LLAMACPP_Q4_K_M.items()}
+    near = chosen((1, 2, 3), flatter)
+    assert near.allowed is None
+    assert "only passes of up to 3 rows" in near.reason
 
 
 def test_only_single_rows_exact_is_near_where_several_rows_pay():
