@@ -11,17 +11,58 @@ from hub_files import SMALL, card, card_toml
 from edgespec import hub
 from edgespec.errors import ModelFileError
 from edgespec.hub import catalogue
-from edgespec.hub.catalogue import HuggingFaceSource, WheelSource
+from edgespec.hub.catalogue import HuggingFaceSource, RepositorySource, WheelSource
+from edgespec.hub.quantization import quantization_of
+from edgespec.hub.reference import RemoteModel, parse
 
 
-@pytest.mark.parametrize("found", catalogue.cards(), ids=lambda found: found.name)
-def test_every_card_is_usable(found):
+BY_NAME = {found.name: found for found in catalogue.cards()}
+FAMILIES = ("qwen2.5", "qwen2.5-coder", "qwen3", "qwen3-coder", "llama3.1", "llama3.2", "gemma3", "smollm2")
+FAMILIES += ("phi4", "phi4-mini", "mistral", "deepseek-r1", "gpt-oss")
+
+
+@pytest.mark.parametrize("found", BY_NAME.values(), ids=lambda found: found.name)
+def test_every_card_is_whole(found):
+    """Facts that people choose by, and a way to get the file."""
     assert re.fullmatch(r"[a-z0-9.-]+:[a-z0-9.-]+", found.name)
-    assert found.file.endswith(".gguf")
-    assert found.draft is None or found.draft in {other.name for other in catalogue.cards()}
+    assert all(re.fullmatch(r"[a-z0-9.:-]+", alias) for alias in found.aliases)
+    assert found.title
+    assert found.licence
+    assert found.architecture
+    assert quantization_of(f"x-{found.quantization}.gguf") == found.quantization
+    assert 1_000_000 < found.size < 200_000_000_000
+    assert 1024 <= found.context <= 10_000_000
+    assert 1 < found.size * 8 / found.parameters < 20  # bits a weight
     for source in found.sources:
-        wanted = source.file if isinstance(source, HuggingFaceSource) else source.member
-        assert wanted.endswith(".gguf")
+        match source:
+            case HuggingFaceSource():
+                assert source.file.endswith(".gguf")
+                assert found.sha256
+            case WheelSource():
+                assert source.member.endswith(".gguf")
+            case RepositorySource():
+                assert parse(source.repo, ()) == RemoteModel(source.repo)
+                assert source.repo.lower().endswith("-gguf")
+                assert found.size % 1_000_000 == 0, "rounded where no checksum pins it"
+
+
+@pytest.mark.parametrize("found", BY_NAME.values(), ids=lambda found: found.name)
+def test_every_card_says_what_drafts_for_it(found):
+    """A much smaller model of the catalogue, or none: then copying has to do."""
+    assert found.draft
+    if found.draft != "none":
+        draft = BY_NAME[found.draft]
+        assert draft.size * 3 <= found.size
+        assert draft.architecture == found.architecture
+
+
+def test_the_families_that_people_run_are_there():
+    assert {name.partition(":")[0] for name in BY_NAME} >= set(FAMILIES)
+
+
+def test_a_card_has_the_name_of_its_file():
+    files = {path.stem for path in catalogue.folder().glob("*.toml")}
+    assert files == {name.replace(":", "-") for name in BY_NAME}
 
 
 def test_the_default_card():
@@ -51,6 +92,7 @@ def test_a_card_survives_its_file(tmp_path):
         (("[[sources]]", "[[other]]"), "sources must be a list"),
         (("title", "title ="), "at line 2"),
         (('["tiny"]', "[1]"), "aliases must be a list of names"),
+        (("sha256 = ", "sha1 = "), "unknown field file"),
     ],
 )
 def test_a_malformed_card_names_its_field(tmp_path, change, said):
