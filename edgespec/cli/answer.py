@@ -10,15 +10,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import edgespec
-from edgespec import Chat, Model, SamplingSettings, Settings, StepEvent
+from edgespec import Model, SamplingSettings, Settings, StepEvent
 from edgespec.cli import report
 from edgespec.cli.console import Console
 from edgespec.cli.failure import OutputError, explain
+from edgespec.cli.keeping import KeptChat, reference
 from edgespec.cli.options import DEFAULT_TOKENS
 from edgespec.cli.printers import JsonPrinter, Printer, TextPrinter
 from edgespec.cli.trace import Trace
 from edgespec.cli.worker import Worker
 from edgespec.errors import EdgespecError, UsageError
+from edgespec.history import Conversation, Recorder
 
 LOAD_PATIENCE = 0.45
 ANSWER_PATIENCE = 2.0
@@ -108,6 +110,8 @@ def _answer(job: Job, printer: TextPrinter | JsonPrinter) -> int:
     sampling = _sampling(job.options)
     trace = Trace(job.options["trace"])
     console = Console(sys.stderr)
+    if job.prompt is None and job.options["conversation"] and isinstance(printer, TextPrinter):
+        printer.past(job.options["conversation"])
     with contextlib.closing(trace), Worker(console.draw) as worker:
         worker.goodbyes.append(console.done)
         try:
@@ -134,11 +138,24 @@ def _work(
 ) -> int:
     chat = model.chat(job.options["system"], sampling)
     chat.stop, chat.max_tokens = _stops(job.options), _limit(job.options)
+    conversation: Conversation | None = job.options["conversation"]
+    recorder = Recorder(conversation=conversation, notify=desk.console.say, on=job.options["history"])
+    recorder.describe(system=job.options["system"], model=reference(job.model))
+    desk.worker.goodbyes.append(recorder.close)
+    kept = KeptChat(chat, recorder)
+    if conversation is not None:
+        kept.resume(conversation)
+    with recorder:
+        return _answered(job, kept, printer, desk)
+
+
+def _answered(job: Job, kept: KeptChat, printer: TextPrinter | JsonPrinter, desk: Desk) -> int:
+    chat, model, sampling = kept.chat, kept.chat.model, kept.chat.sampling
     if job.prompt is None and isinstance(printer, TextPrinter):
         from edgespec.cli.chat import LineChat
 
-        return LineChat(chat, printer, desk, stats=job.options["stats"]).loop()
-    start = _starter(job, model, chat)
+        return LineChat(kept, printer, desk, stats=job.options["stats"]).loop()
+    start = _starter(job, model, kept)
     desk.stream(model, start, printer, sampling.seed, ANSWER_PATIENCE)
     interrupted = desk.worker.exit_code
     if job.options["stats"]:
@@ -152,11 +169,11 @@ def _work(
     return interrupted
 
 
-def _starter(job: Job, model: Model, chat: Chat) -> Callable[[], Generator[StepEvent, None, None]]:
-    prompt = job.prompt or ""
+def _starter(job: Job, model: Model, kept: KeptChat) -> Callable[[], Generator[StepEvent, None, None]]:
+    prompt, chat = job.prompt or "", kept.chat
     if job.options["raw"]:
         return lambda: model.complete(prompt, chat.sampling, max_tokens=chat.max_tokens, stop=chat.stop)
-    return lambda: chat.send(prompt)
+    return lambda: kept.send(prompt)
 
 
 def _load(job: Job, console: Console, worker: Worker) -> Model:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from collections.abc import Callable, Generator
@@ -12,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from edgespec import Chat, Message, StepEvent
 from edgespec.cli import report
+from edgespec.cli.keeping import KeptChat
 from edgespec.cli.keyboard import Keyboard
 from edgespec.cli.printers import TextPrinter
 from edgespec.cli.prompt import read_text
 from edgespec.cli.sigterm import ends_on_sigterm
 from edgespec.errors import EdgespecError, UsageError
+from edgespec.history import as_json, as_markdown
 
 if TYPE_CHECKING:
     from edgespec.cli.answer import Desk
@@ -28,8 +29,9 @@ _COMMAND = re.compile(r"/([a-z]+|\?)(?:\s+(.*))?")
 class LineChat:
     """Reads what the user types until the end. Nothing that was typed or answered is lost on a failure."""
 
-    def __init__(self, chat: Chat, printer: TextPrinter, desk: Desk, *, stats: bool) -> None:
-        self._chat = chat
+    def __init__(self, kept: KeptChat, printer: TextPrinter, desk: Desk, *, stats: bool) -> None:
+        self._kept = kept
+        self._chat = kept.chat
         self._printer = printer
         self._desk = desk
         self._stats = stats
@@ -40,7 +42,7 @@ class LineChat:
         self._over = False
         self._commands: dict[str, tuple[Callable[[str], None], str, str]] = {
             "help": (self._help, "", "show this"),
-            "clear": (self._clear, "", "forget the conversation; the system message stays"),
+            "clear": (self._clear, "", "begin a new conversation; the system message stays"),
             "system": (self._system, "TEXT", "set the system message"),
             "regen": (self._regenerate, "", "answer the last message again"),
             "stats": (self._show_stats, "", "counts and rates of the last answer"),
@@ -53,6 +55,8 @@ class LineChat:
         """Until the user ends it. Returns the exit code."""
         model = self._chat.model
         self._tell(f"{Path(model.info.path).stem} · /help for help, Ctrl-D to quit")
+        if any(message.role == "assistant" for message in self._chat.messages):
+            self._desk.worker.aside(self._chat.warm, self._chat.cancel)
         with ends_on_sigterm():
             while not self._over:
                 try:
@@ -67,6 +71,9 @@ class LineChat:
                     self._tell(f"edgespec: {error}")
                 if self._desk.worker.signal == signal.SIGTERM:
                     return self._desk.worker.exit_code
+        self._kept.recorder.flush()
+        if (id := self._kept.recorder.id) is not None:
+            self._tell(f"to go on with this chat: edgespec run --continue {id}")
         return 0
 
     def _handle(self, text: str) -> None:
@@ -89,7 +96,7 @@ class LineChat:
         message = "\n\n".join(part for part in parts if part.strip())
         before = len(self._chat.messages)
         try:
-            self._stream(lambda: self._chat.send(message))
+            self._stream(lambda: self._kept.send(message))
         finally:
             if len(self._chat.messages) > before:
                 self._attached.clear()
@@ -99,7 +106,7 @@ class LineChat:
             raise UsageError("there is no message to answer again")
         sampling = self._chat.sampling
         self._chat.sampling = replace(sampling, seed=sampling.seed + 1)
-        self._stream(self._chat.regenerate)
+        self._stream(self._kept.regenerate)
         if sampling.temperature == 0:
             self._tell("at temperature 0 the answer is always the same")
 
@@ -123,7 +130,8 @@ class LineChat:
     def _clear(self, _: str) -> None:
         self._chat.messages[:] = [m for m in self._chat.messages if m.role == "system"]
         self._attached.clear()
-        self._tell("the conversation is forgotten")
+        self._kept.recorder.begin()
+        self._tell("a new conversation begins")
 
     def _system(self, text: str) -> None:
         messages = self._chat.messages
@@ -132,6 +140,7 @@ class LineChat:
             self._tell(f"the system message is: {old}" if old else "there is no system message: /system TEXT")
             return
         messages[: 0 if old is None else 1] = [Message("system", text)]
+        self._kept.recorder.describe(system=text)
         self._tell("the system message is set")
 
     def _show_stats(self, _: str) -> None:
@@ -141,9 +150,10 @@ class LineChat:
         if not name:
             raise UsageError("give a file name: /save FILE")
         path = Path(name).expanduser()
+        write = as_json if path.suffix.lower() == ".json" else as_markdown
         try:
             with path.open("w" if path in self._saved else "x", encoding="utf-8") as file:
-                file.write(_transcript(self._chat.messages, as_json=path.suffix.lower() == ".json"))
+                file.write(write(self._kept.recorder.conversation))
         except FileExistsError:
             raise UsageError(f"{path} exists already: give another name") from None
         except OSError as error:
@@ -179,10 +189,3 @@ class _Marking:
         if self._chat.finish == "cancelled":
             self._printer.mark(" [stopped]")
         self._printer.end(summary)
-
-
-def _transcript(messages: list[Message], *, as_json: bool) -> str:
-    if as_json:
-        turns = [{"role": m.role, "content": m.content} for m in messages]
-        return json.dumps(turns, ensure_ascii=False, indent=1) + "\n"
-    return "\n".join(f"## {m.role}\n\n{m.content}\n" for m in messages)

@@ -26,6 +26,8 @@ class Entry:
 
 COMMANDS = {
     "run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat."),
+    "history": Entry("edgespec.cli.history", "history", "Conversations: list, show, search, export, delete."),
+    "config": Entry("edgespec.cli.config", "config", "Settings that run starts with."),
     "pull": Entry("edgespec.cli.pull", "pull", "Fetch models."),
     "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),
     "ls": Entry("edgespec.cli.listing", "ls", "List the models on this machine."),

@@ -269,6 +269,24 @@ sampling_options = _group(
     ),
 )
 
+history_options = _group(
+    "History",
+    _o(
+        "--continue",
+        "conversation",
+        is_flag=False,
+        flag_value="last",
+        metavar="[N]",
+        show_default=False,
+        help="Go on with conversation N, or with the last one.",
+    ),
+    _o(
+        "--history/--no-history",
+        default=True,
+        help="Keep the conversation on this machine; -p alone is not kept unless this is given.",
+    ),
+)
+
 speculation_options = _group(
     "Speculation",
     _o(

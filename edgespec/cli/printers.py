@@ -8,7 +8,11 @@ from typing import Any, Protocol, TextIO
 
 from edgespec.cli.failure import NobodyReadsError, OutputError
 from edgespec.cli.terminal import has_colour, is_terminal, make_lenient, printable
+from edgespec.history import Conversation
 from edgespec.types import StepEvent
+
+PAST = 20
+"""Messages of a conversation that are shown when it goes on."""
 
 
 class Printer(Protocol):
@@ -52,6 +56,16 @@ class TextPrinter:
         text = "".join(self._shown(piece.text, piece.kind == "thinking") for piece in event.pieces)
         if text:
             self._out.write(text)
+
+    def past(self, conversation: Conversation) -> None:
+        """What was said before, or the end of it."""
+        turns = conversation.turns[-PAST:]
+        if len(turns) < len(conversation.turns):
+            self._out.write(f"({len(conversation.turns) - len(turns)} earlier messages)\n")
+        for turn in turns:
+            mark = "" if turn.state == "complete" else " [stopped]"
+            text = "> " + turn.content.replace("\n", "\n. ") if turn.role == "user" else turn.content + mark
+            self._out.write((printable(text) if self._terminal else text) + "\n")
 
     def mark(self, text: str) -> None:
         """A word of our own after the answer."""

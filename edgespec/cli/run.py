@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from edgespec.cli.options import (
-    Command,
+    history_options,
     model_options,
     output_options,
     prompt_options,
@@ -16,24 +16,27 @@ from edgespec.cli.options import (
     speculation_options,
 )
 from edgespec.cli.prompt import gather
+from edgespec.cli.stored import StoredCommand
 from edgespec.cli.terminal import is_terminal
 
 
 @click.command(
     "run",
-    cls=Command,
+    cls=StoredCommand,
     context_settings={
         "auto_envvar_prefix": "EDGESPEC",
         "help_option_names": ["-h", "--help"],
         "max_content_width": 100,
     },
-    epilog="Every option can also be set by a variable: EDGESPEC_CTX_SIZE is --ctx-size.",
+    epilog="Every option can also be set by a variable, EDGESPEC_CTX_SIZE is --ctx-size, or be kept:"
+    " edgespec config --help.",
 )
 @click.argument("reference", metavar="[MODEL]", required=False, type=click.Path())
 @prompt_options
 @model_options
 @sampling_options
 @speculation_options
+@history_options
 @output_options
 def run(reference: str | None, **options: Any) -> None:
     """Answer a prompt, or chat when there is none.
@@ -44,18 +47,28 @@ def run(reference: str | None, **options: Any) -> None:
         raise click.UsageError("the model is given twice: as MODEL and with -m")
     if any(not stop for stop in options["stop"]):
         raise click.UsageError("a stop text is empty")
-    if options["raw"] and options["system"]:
+    if options["raw"] and options["conversation"]:
+        raise click.UsageError("--raw uses no chat template, so it cannot go on with a conversation")
+    if options["raw"] and options["system"] and not _stored("system"):
         raise click.UsageError("--raw uses no chat template, so it takes no system message")
     prompt = gather(options["prompt"], options["file"])
     if prompt is None and not is_terminal(sys.stdout):
         raise click.UsageError("no prompt: give one with -p TEXT, -f FILE or a pipe")
     if prompt is None and (options["raw"] or options["as_json"]):
         raise click.UsageError("--raw and --json need a prompt: -p TEXT, -f FILE or a pipe")
+    if prompt is not None and options["conversation"] is None and not _given("history"):
+        options["history"] = False
     from edgespec.cli.answer import Job, answer
 
     code = answer(Job(reference if reference is not None else options["model"], prompt, options))
     if code:
         raise click.exceptions.Exit(code)
+
+
+def _stored(name: str) -> bool:
+    """Does the option come from the settings file?"""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.DEFAULT_MAP
 
 
 def _given(name: str) -> bool:

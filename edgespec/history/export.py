@@ -29,7 +29,7 @@ def as_markdown(conversation: Conversation) -> str:
 
 def as_json(conversation: Conversation) -> str:
     """Everything that is kept; `from_json` gives the same conversation again, without its number."""
-    content: dict[str, Any] = {
+    head = {
         "format": FORMAT,
         "version": VERSION,
         "title": conversation.title,
@@ -37,9 +37,10 @@ def as_json(conversation: Conversation) -> str:
         "system": conversation.system,
         "created": conversation.created,
         "updated": conversation.updated,
-        "turns": [_present(asdict(turn)) for turn in conversation.turns],
     }
-    return json.dumps(_clean(content), ensure_ascii=False, indent=1) + "\n"
+    fields = [f"{json.dumps(name)}: {_dumped(value)}" for name, value in head.items()]
+    turns = ",\n  ".join(_dumped(_present(asdict(turn))) for turn in conversation.turns)
+    return "{\n " + ",\n ".join([*fields, f'"turns": [\n  {turns}\n ]']) + "\n}\n"
 
 
 def from_json(text: str) -> Conversation:
@@ -105,13 +106,9 @@ def _present(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, ())}
 
 
-def _clean(value: Any) -> Any:
-    """Without half surrogate pairs, which no UTF-8 file can hold."""
-    if isinstance(value, str):
-        return rows.storable(value)
-    if isinstance(value, dict):
-        return {name: _clean(item) for name, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list) else value
+def _dumped(value: object) -> str:
+    """On one line, without half surrogate pairs, which no UTF-8 file can hold."""
+    return rows.storable(json.dumps(value, ensure_ascii=False)) or ""
 
 
 def _day(seconds: float) -> str:

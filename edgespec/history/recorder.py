@@ -190,9 +190,12 @@ class Recorder:
         self._change(replace(self._document.wanted, turns=(*answer.before, turn)))
 
     def _change(self, wanted: Conversation) -> None:
+        """What never had a turn is not written."""
         if wanted != self._document.wanted:
+            written = wanted.turns or self._document.wanted.turns or wanted.id is not None
             self._document.wanted = wanted
-            self._post(0)
+            if written:
+                self._post(0)
 
     def _post(self, delay: float, *, new: bool = True) -> None:
         """Have the thread write within so many seconds."""

@@ -41,8 +41,13 @@ def sync(db: sqlite3.Connection, kept: Kept, wanted: Conversation, now: float) -
         db.execute("UPDATE conversation SET title = ? WHERE id = ?", (rows.storable(wanted.title), kept.id))
     added = rows.insert_turns(db, kept.id, wanted.turns[same:])
     db.execute(
-        "UPDATE conversation SET system = ?, model = ?, updated = ? WHERE id = ?",
-        (rows.storable(wanted.system), rows.storable(wanted.model), now, kept.id),
+        "UPDATE conversation SET system = ?, model = ?, updated = coalesce(?, updated) WHERE id = ?",
+        (
+            rows.storable(wanted.system),
+            rows.storable(wanted.model),
+            now if before.turns != wanted.turns else None,
+            kept.id,
+        ),
     )
     return Kept(kept.id, wanted, (*ids[:same], *added))
 
