@@ -44,13 +44,14 @@ def _ignore(_: str) -> None:
 class SettingsFile:
     """The file as it is on the disk when a method is called.
 
-    A file that cannot be read counts as empty, which `notify` is told in one line; it is never
+    A file that cannot be read counts as empty, which `notify` is told once in one line; it is never
     overwritten. `model` is what the user calls a model, a path or a name; None means all models.
     """
 
     def __init__(self, path: Path | None = None, notify: Callable[[str], None] = _ignore) -> None:
         self.path = path or location()
         self._notify = notify
+        self._told = ""
 
     def values(self, model: str | None = None) -> dict[str, Any]:
         """What is set for a model: its own section over what is set for all."""
@@ -101,7 +102,10 @@ class SettingsFile:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            self._notify(f"{self._unreadable(error)}: defaults are used until it is mended")
+            notice = f"{self._unreadable(error)}: defaults are used until it is mended"
+            if notice != self._told:
+                self._notify(notice)
+            self._told = notice
             return {}
 
     def _unreadable(self, error: Exception) -> str:

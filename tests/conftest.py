@@ -22,6 +22,15 @@ def smollm2_path() -> Path:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory) -> Iterator[None]:
+    """Neither the settings nor the history of the person who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("EDGESPEC_CONFIG", "EDGESPEC_DATA"):
+            patch.setenv(name, str(tmp_path_factory.mktemp(name.lower())))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def interruptible() -> Iterator[None]:
     """A shell that runs the tests in the background has them ignore Ctrl-C, and programs inherit that."""
     before = signal.getsignal(signal.SIGINT)

@@ -27,7 +27,8 @@ def environment(tmp_path_factory) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("EDGESPEC_")}
     if models := os.environ.get("EDGESPEC_MODELS"):
         kept["EDGESPEC_MODELS"] = models
-    kept["EDGESPEC_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    for name in ("CACHE", "CONFIG", "DATA"):
+        kept[f"EDGESPEC_{name}"] = str(tmp_path_factory.mktemp(name.lower()))
     return kept | {"PYTHONUTF8": "1"}
 
 

@@ -11,6 +11,8 @@ import time
 
 from cli.conftest import command
 
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+PROMPT = "> "
 _SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
 
 
@@ -31,16 +33,20 @@ class Terminal:
         os.close(child)
         self._fd = parent
         self.raw = b""
-        self._seen = 0
+        self._seen = self._waited = 0
 
     def type(self, data: bytes | str) -> None:
         os.write(self._fd, data if isinstance(data, bytes) else data.encode())
+
+    def text(self) -> str:
+        """All that was shown."""
+        return _SEQUENCES.sub("", self.raw.decode("utf-8", "ignore"))
 
     def expect(self, text: str, seconds: float = 20.0) -> str:
         """Read until `text` is shown; what came up to and with it."""
         end = time.monotonic() + seconds
         while True:
-            shown = _SEQUENCES.sub("", self.raw.decode("utf-8", "ignore"))
+            shown = self.text()
             at = shown.find(text, self._seen)
             if at >= 0:
                 piece = shown[self._seen : at + len(text)]
@@ -55,11 +61,13 @@ class Terminal:
                 raise AssertionError(f"ended before {text!r}; instead {shown[self._seen :]!r}") from None
 
     def more(self, characters: int) -> None:
-        """Wait for that much text after what was expected last."""
+        """Wait for that much text after what was expected or waited for last."""
         end = time.monotonic() + 30
-        while len(_SEQUENCES.sub("", self.raw.decode("utf-8", "ignore"))) < self._seen + characters:
+        wanted = max(self._seen, self._waited) + characters
+        while len(self.text()) < wanted:
             assert select.select([self._fd], [], [], max(0.0, end - time.monotonic()))[0]
             self.raw += os.read(self._fd, 65536)
+        self._waited = len(self.text())
 
     def wait(self) -> int:
         """The exit code; reads what is left."""

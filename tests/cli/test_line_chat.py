@@ -9,11 +9,9 @@ import time
 
 import pytest
 from cli.conftest import PLAIN
-from cli.pseudo_terminal import Terminal
+from cli.pseudo_terminal import CTRL_C, CTRL_D, PROMPT, Terminal
 
 pytestmark = [pytest.mark.model, pytest.mark.terminal]
-CTRL_C, CTRL_D = b"\x03", b"\x04"
-_PROMPT = "> "
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def terminal(environment, smollm2_path):
     def open_one(*arguments: str) -> Terminal:
         one = Terminal(["run", str(smollm2_path), *PLAIN, *arguments], environment)
         opened.append(one)
-        one.expect(_PROMPT)
+        one.expect(PROMPT)
         return one
 
     yield open_one
@@ -40,20 +38,20 @@ def test_ask_stop_ask_again_and_leave(terminal):
     chat.type(CTRL_C)
     chat.expect("[stopped]")
     assert time.monotonic() - stopped < 1.0
-    assert "tok" in chat.expect(_PROMPT)
+    assert "tok" in chat.expect(PROMPT)
     chat.type("/system Answer in one word.\r")
     chat.expect("set")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type("What is the capital of France?\r")
     chat.expect("Paris")
     chat.expect("tok/s")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type("half a line")
     chat.expect("half a line")
     time.sleep(0.2)  # Python misses a signal between a key and its wait for the next
     chat.type(CTRL_C)
     chat.expect("Ctrl-D or /quit")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type("\x1b[A")
     chat.expect("half a line")
     chat.type("\x15")
@@ -69,26 +67,28 @@ def test_a_paste_of_lines_is_one_message(terminal, tmp_path):
     time.sleep(0.3)
     chat.type("\r")
     chat.expect("token")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type("one \\\rtwo\r")
     chat.expect("token")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type('"""\ra\r\rb"""\r')
     chat.expect("token")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type(f"/save {saved}\r")
     chat.expect("saved")
-    users = [turn["content"] for turn in json.loads(saved.read_text("utf-8")) if turn["role"] == "user"]
+    users = [
+        turn["content"] for turn in json.loads(saved.read_text("utf-8"))["turns"] if turn["role"] == "user"
+    ]
     assert users == ["first line\nsecond line\nthird [/] line", "one \ntwo", "a\n\nb"]
     chat.type("/save " + str(saved.parent) + "\r")
     chat.expect("edgespec: ")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type("/nonsense\r")
     chat.expect("unknown command")
     chat.type("/stats\r")
     chat.expect("mean acceptance length")
     chat.type("/clear\r")
-    chat.expect("forgotten")
+    chat.expect("a new conversation")
     chat.type("/regen\r")
     chat.expect("no message to answer")
     chat.type("/quit\r")
@@ -103,9 +103,9 @@ def test_a_message_that_does_not_fit_is_told_and_the_chat_goes_on(terminal, tmp_
     chat.expect("goes with your next message")
     chat.type("Summarise this.\r")
     chat.expect("edgespec: the prompt has")
-    chat.expect(_PROMPT)
+    chat.expect(PROMPT)
     chat.type("/clear\r")
-    chat.expect("forgotten")
+    chat.expect("a new conversation")
     chat.type("Hi\r")
     chat.expect("tokens")
     os.kill(chat.process.pid, signal.SIGTERM)
