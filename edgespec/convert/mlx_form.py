@@ -10,10 +10,10 @@ import numpy as np
 
 from edgespec.convert.affine import DENSE, EXACT, GROUP, Affine, exact, nearest
 from edgespec.convert.weights import Tensor, Weights
-from edgespec.errors import ModelFileError, UnsupportedModelError
+from edgespec.errors import EdgespecError, ModelFileError, UnsupportedModelError
 from edgespec.types import FloatArray
 
-FAMILIES: Final = ("llama", "qwen2", "qwen3")
+FAMILIES: Final = ("llama", "qwen2", "qwen3", "smollm3")
 """Architectures whose tensors map one to one."""
 
 _NAMES: Final = {
@@ -32,8 +32,10 @@ _NAMES: Final = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+_PAIRED: Final = ("llama", "smollm3")
+"""Rows of q and k lie in pairs that are rotated together."""
 _ROPE_FACTORS: Final = "rope_freqs.weight"
-_SLICE_VALUES: Final = 1 << 24
+_SLICE_VALUES: Final = 1 << 21
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
 
 
@@ -50,8 +52,10 @@ class Parameter:
 
 def obstacle(weights: Weights) -> str | None:
     """Why mlx-lm cannot run this file as it is, in one line; None where it can, without loss."""
-    if reason := _unknown(weights):
-        return reason
+    try:
+        config(weights)
+    except EdgespecError as error:
+        return str(error)
     inexact = [name for name in weights if weights[name].kind not in (*EXACT, *DENSE)]
     if not inexact:
         return None
@@ -76,6 +80,7 @@ def config(weights: Weights) -> dict[str, Any]:
     """The `config.json` of mlx-lm. Raises UnsupportedModelError or ModelFileError."""
     if reason := _unknown(weights):
         raise UnsupportedModelError(reason)
+    _check_plain(weights)
     width, heads = int(weights.number("embedding_length")), int(weights.number("attention.head_count"))
     bias = "blk.0.attn_q.bias" in weights
     made: dict[str, Any] = {
@@ -89,9 +94,9 @@ def config(weights: Weights) -> dict[str, Any]:
         "rms_norm_eps": weights.number("attention.layer_norm_rms_epsilon"),
         "vocab_size": weights["token_embd.weight"].shape[0],
         "max_position_embeddings": int(weights.number("context_length")),
-        # Both spellings: mlx-lm's Llama reads the first only, newer tools the second.
+        # At the top: most of mlx-lm's classes look nowhere else, and have defaults.
         "rope_theta": weights.number("rope.freq_base", 10000.0),
-        "rope_traditional": weights.architecture == "llama",
+        "rope_traditional": weights.architecture in _PAIRED,
         "tie_word_embeddings": "output.weight" not in weights,
         "attention_bias": bias,
         "mlp_bias": "blk.0.ffn_gate.bias" in weights,
@@ -103,6 +108,19 @@ def config(weights: Weights) -> dict[str, Any]:
         if token is not None:
             made[f"{side}_token_id"] = token
     return made
+
+
+def _check_plain(weights: Weights) -> None:
+    """What would change the computation without a trace in the tensors."""
+    odd = [key for key in ("expert_count", "attention.sliding_window") if weights.number(key, 0)]
+    width, heads = weights.number("embedding_length"), weights.number("attention.head_count")
+    head_size = weights.number("attention.key_length", width // heads)
+    if weights.number("rope.dimension_count", head_size) != head_size:
+        odd.append("rope.dimension_count")
+    if odd:
+        raise UnsupportedModelError(
+            f"{weights.path.name}: its {weights.architecture}.{odd[0]} has no known form for MLX"
+        )
 
 
 def bits_of(tensor: Tensor) -> int | None:
@@ -136,14 +154,10 @@ def parameters(weights: Weights) -> Iterator[Parameter]:
         if path is None:
             continue
         tensor = weights[name]
-        bits = bits_of(tensor)
-        kind = name.rpartition(".")[2]
-        if bits is None:
-            yield Parameter(path, tensor, {kind: _dense(tensor)})
-        elif tensor.kind in EXACT:
-            yield Parameter(path, tensor, _arrays(exact(tensor.kind, tensor.blocks)))
+        if bits := bits_of(tensor):
+            yield _quantised(path, tensor, bits)
         else:
-            yield _requantised(path, tensor, bits)
+            yield Parameter(path, tensor, {name.rpartition(".")[2]: _dense(tensor)})
 
 
 def narrow(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -168,31 +182,36 @@ def _dense(tensor: Tensor) -> np.ndarray[Any, Any]:
     return tensor.blocks.view("<f2") if tensor.kind == "F16" else tensor.float32()
 
 
-def _arrays(affine: Affine) -> dict[str, np.ndarray[Any, Any]]:
-    return {"weight": affine.words, "scales": affine.scales, "biases": affine.biases}
-
-
-def _requantised(path: str, tensor: Tensor, bits: int) -> Parameter:
+def _quantised(path: str, tensor: Tensor, bits: int) -> Parameter:
+    """Some rows at a time, since the steps between take several times their memory."""
     outputs, inputs = tensor.shape
     if inputs % GROUP:
         raise UnsupportedModelError(f"{tensor.name} has rows of {inputs} values, MLX needs groups of {GROUP}")
     step = max(1, _SLICE_VALUES // inputs)
+    slices = [slice(start, start + step) for start in range(0, outputs, step)]
+    if tensor.kind in EXACT:
+        return Parameter(path, tensor, _joined([exact(tensor.kind, tensor.blocks[rows]) for rows in slices]))
     parts: list[Affine] = []
     changed = total = 0.0
-    for start in range(0, outputs, step):
-        values = tensor.float32(slice(start, start + step))
-        part = nearest(values, bits)
-        changed += float(np.square(part.float32() - values, dtype=np.float64).sum())
-        total += float(np.square(values, dtype=np.float64).sum())
-        parts.append(part)
-    joined = {
-        key: np.concatenate([_arrays(part)[key] for part in parts]) for key in ("weight", "scales", "biases")
+    for rows in slices:
+        values = tensor.float32(rows)
+        parts.append(nearest(values, bits))
+        difference = (parts[-1].float32() - values).ravel()
+        changed += float(difference @ difference)
+        total += float(values.ravel() @ values.ravel())
+    return Parameter(path, tensor, _joined(parts), (changed / total) ** 0.5 if total else 0.0)
+
+
+def _joined(parts: list[Affine]) -> dict[str, np.ndarray[Any, Any]]:
+    return {
+        "weight": np.concatenate([part.words for part in parts]),
+        "scales": np.concatenate([part.scales for part in parts]),
+        "biases": np.concatenate([part.biases for part in parts]),
     }
-    return Parameter(path, tensor, joined, (changed / total) ** 0.5 if total else 0.0)
 
 
 def _rope_scaling(weights: Weights, base: float, head_dim: int) -> dict[str, Any] | None:
-    arch, kind = weights.architecture, weights.facts.get(f"{weights.architecture}.rope.scaling.type", "none")
+    kind = weights.facts.get(f"{weights.architecture}.rope.scaling.type", "none")
     if _ROPE_FACTORS in weights:
         return _llama3(weights[_ROPE_FACTORS].float32(), base, head_dim, weights.path.name)
     if kind == "none":
@@ -203,9 +222,7 @@ def _rope_scaling(weights: Weights, base: float, head_dim: int) -> dict[str, Any
     if kind == "yarn":
         original = int(weights.number("rope.scaling.original_context_length"))
         return {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
-    raise UnsupportedModelError(
-        f"{weights.path.name}: rope scaling '{kind}' of {arch} has no known form for MLX"
-    )
+    raise UnsupportedModelError(f"{weights.path.name}: rope scaling '{kind}' has no known form for MLX")
 
 
 def _llama3(factors: FloatArray, base: float, head_dim: int, shown: str) -> dict[str, Any]:

@@ -20,17 +20,30 @@ _QWEN2: Final = (
 _LLAMA3: Final = _QWEN2.replace(r"|\p{N}|", r"|\p{N}{1,3}|")
 _CONTROL, _USER_DEFINED, _UNUSED = 3, 4, 5
 _STRING, _ARRAY = 8, 9
+_U32, _U64 = struct.Struct("<I"), struct.Struct("<Q")
 _SIZES: Final = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
 
 
 @dataclass(frozen=True, slots=True)
-class _Lists:
+class Words:
+    """What the metadata says of tokens, and the chat template; `kinds`: GGUF's type of every token."""
+
     tokens: list[str]
     merges: list[str]
     kinds: list[int]
+    chat_template: str | None
 
 
-def tokenizer_json(weights: Weights) -> Tokenizer | None:
+def words(weights: Weights) -> Words:
+    """Takes about a second for 150,000 tokens."""
+    keys = ("tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.token_type")
+    template = "tokenizer.chat_template"
+    found = _Walk(weights.vocabulary_file()).values({*keys, template})
+    tokens, merges, kinds = (found.get(key) or [] for key in keys)
+    return Words(tokens, merges, kinds or [1] * len(tokens), found.get(template))
+
+
+def tokenizer_json(weights: Weights, lists: Words) -> Tokenizer | None:
     """None for tokenizers whose rules are unknown here: those need the original model's own file."""
     from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -43,14 +56,13 @@ def tokenizer_json(weights: Weights) -> Tokenizer | None:
     rule = weights.facts.get("tokenizer.ggml.pre")
     if weights.facts.get("tokenizer.ggml.model") != "gpt2" or rule not in splitters:
         return None
-    lists = _lists(weights)
-    words = {
+    ids = {
         token: i
         for i, (token, kind) in enumerate(zip(lists.tokens, lists.kinds, strict=True))
         if kind != _UNUSED
     }
     pairs = [(first, second) for first, _, second in (merge.partition(" ") for merge in lists.merges)]
-    made = Tokenizer(models.BPE(vocab=words, merges=pairs, ignore_merges=rule == "llama-bpe"))
+    made = Tokenizer(models.BPE(vocab=ids, merges=pairs, ignore_merges=rule == "llama-bpe"))
     splitter = splitters[rule]
     letters = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=rule in ("smollm", "gpt-2"))
     made.pre_tokenizer = letters if splitter is None else pre_tokenizers.Sequence([splitter, letters])
@@ -67,13 +79,12 @@ def tokenizer_json(weights: Weights) -> Tokenizer | None:
     return made
 
 
-def tokenizer_config(weights: Weights) -> dict[str, Any]:
+def tokenizer_config(weights: Weights, lists: Words) -> dict[str, Any]:
     """The `tokenizer_config.json` that goes with it."""
-    tokens = _lists(weights).tokens
 
     def named(key: str) -> str | None:
         found = weights.facts.get(f"tokenizer.ggml.{key}_token_id")
-        return tokens[int(found)] if found is not None else None
+        return lists.tokens[int(found)] if found is not None else None
 
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -86,20 +97,6 @@ def tokenizer_config(weights: Weights) -> dict[str, Any]:
     }
 
 
-def chat_template(weights: Weights) -> str | None:
-    """The whole of it."""
-    found = _Walk(weights.vocabulary_file()).value("tokenizer.chat_template")
-    return found if isinstance(found, str) else None
-
-
-def _lists(weights: Weights) -> _Lists:
-    data = weights.vocabulary_file()
-    tokens, merges, kinds = (
-        _Walk(data).value(f"tokenizer.ggml.{name}") for name in ("tokens", "merges", "token_type")
-    )
-    return _Lists(tokens or [], merges or [], kinds or [1] * len(tokens or []))
-
-
 class _Walk:
     """Steps through the metadata of a file whose header was checked already."""
 
@@ -107,34 +104,37 @@ class _Walk:
         self._data, self._at = data, 24
         self._left: int = struct.unpack_from("<Q", data, 16)[0]
 
-    def value(self, wanted: str) -> Any:
-        """A text, a list of texts or of whole numbers; None where the file has no such key."""
+    def values(self, wanted: set[str]) -> dict[str, Any]:
+        """Texts, and lists of texts or of whole numbers."""
+        found: dict[str, Any] = {}
         for _ in range(self._left):
-            key, kind = self._text(), self._number("<I")
-            if key == wanted:
-                return self._text() if kind == _STRING else self._list()
-            self._skip(kind)
-        return None
+            key, kind = self._text(), self._number(_U32)
+            if key not in wanted:
+                self._skip(kind)
+            else:
+                found[key] = self._text() if kind == _STRING else self._list()
+        return found
 
-    def _number(self, form: str) -> int:
-        found: int = struct.unpack_from(form, self._data, self._at)[0]
-        self._at += struct.calcsize(form)
+    def _number(self, form: struct.Struct) -> int:
+        found: int = form.unpack_from(self._data, self._at)[0]
+        self._at += form.size
         return found
 
     def _text(self) -> str:
-        size = self._number("<Q")
+        size = self._number(_U64)
         self._at += size
         return self._data[self._at - size : self._at].decode("utf-8", "replace")
 
     def _list(self) -> Any:
-        kind, count = self._number("<I"), self._number("<Q")
+        kind, count = self._number(_U32), self._number(_U64)
         if kind == _STRING:
             return [self._text() for _ in range(count)]
-        return np.frombuffer(self._data, f"<i{_SIZES[kind]}", count, self._at).tolist()
+        start, self._at = self._at, self._at + _SIZES[kind] * count
+        return np.frombuffer(self._data, f"<i{_SIZES[kind]}", count, start).tolist()
 
     def _skip(self, kind: int) -> None:
         if kind == _ARRAY:
-            inner, count = self._number("<I"), self._number("<Q")
+            inner, count = self._number(_U32), self._number(_U64)
             if inner != _STRING:
                 self._at += _SIZES[inner] * count
             for _ in range(count if inner == _STRING else 0):
@@ -145,5 +145,5 @@ class _Walk:
             self._at += _SIZES[kind]
 
     def _step_over_text(self) -> None:
-        size = self._number("<Q")
+        size = self._number(_U64)
         self._at += size

@@ -6,7 +6,7 @@ import pytest
 
 from edgespec.backends.llamacpp.vocabulary import read_vocabulary
 from edgespec.backends.tokenizer_json import TokenizerJson, chat_template
-from edgespec.convert.tokenizer import tokenizer_config, tokenizer_json
+from edgespec.convert.tokenizer import tokenizer_config, tokenizer_json, words
 from edgespec.convert.weights import Weights
 from edgespec.errors import BackendError, ModelFileError
 from edgespec.text.vocabulary import compare
@@ -23,8 +23,9 @@ TEXTS = (
 @pytest.fixture(scope="module")
 def folder(smollm2_path, tmp_path_factory):
     made, weights = tmp_path_factory.mktemp("folder"), Weights(smollm2_path)
-    tokenizer_json(weights).save(str(made / "tokenizer.json"))
-    (made / "tokenizer_config.json").write_text(json.dumps(tokenizer_config(weights)))
+    found = words(weights)
+    tokenizer_json(weights, found).save(str(made / "tokenizer.json"))
+    (made / "tokenizer_config.json").write_text(json.dumps(tokenizer_config(weights, found)))
     return made
 
 
