@@ -10,6 +10,7 @@ from edgespec.backends.base import LoadedModel, LoadOptions
 
 ADAPTERS = {
     "llamacpp": "edgespec.backends.llamacpp",
+    "ik": "edgespec.backends.ik",
     "mlx": "edgespec.backends.mlx",
 }
 

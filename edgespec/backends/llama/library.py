@@ -7,7 +7,7 @@ import os
 import sys
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -56,8 +56,9 @@ class Errors:
 class Library:
     """`native` has the functions under llama.cpp's names, `lib` is the shared library itself.
 
-    `backend`: as the registry has it. `title` names the library to people. `tells_abort`: does a pass that
-    was interrupted return another status than one that was not?
+    `backend`: as the registry has it. `title` names the library to people. `is_control(model, vocab, token)`
+    asks the library. `tells_abort`: does an interrupted pass return another status than a whole one?
+    `log`: the callback behind `errors`, which must live as long.
     """
 
     backend: str
@@ -65,7 +66,9 @@ class Library:
     version: str
     native: Any
     lib: ctypes.CDLL
-    errors: Errors = field(default_factory=Errors)
+    is_control: Callable[[Any, Any, int], bool]
+    errors: Errors
+    log: object
     tells_abort: bool = True
 
 
@@ -78,7 +81,7 @@ def spin_briefly() -> None:
 
 
 def capture_log(lib: ctypes.CDLL, errors: Errors) -> Callable[..., object]:
-    """Send the library's log to `errors`. Keep the result: once it is collected the library would crash."""
+    """Send the library's log to `errors`. The result must be kept: a collected one would crash."""
     kind = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
     callback = kind(errors.receive)
     lib.llama_log_set.argtypes = [kind, ctypes.c_void_p]

@@ -193,7 +193,7 @@ def opened(
             **settings,
         },
     )
-    return LoadedModel(backend, LlamaVocabulary(native, model), info)
+    return LoadedModel(backend, LlamaVocabulary(library, model), info)
 
 
 def text(value: bytes | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
+from edgespec.backends.llama.library import Library
 from edgespec.errors import BackendError
 
 _KINDS = {0: "none", 1: "spm", 2: "bpe", 3: "wpm", 4: "ugm", 5: "rwkv", 6: "plamo2"}
@@ -15,8 +16,9 @@ class LlamaVocabulary:
     """A `Vocabulary` over a loaded model. Answers are kept, so it stays usable for known tokens only
     after the model is closed."""
 
-    def __init__(self, native: Any, model: Any) -> None:
-        self._native = native
+    def __init__(self, library: Library, model: Any) -> None:
+        self._native = native = library.native
+        self._says_control, self._model = library.is_control, model
         self._vocab = vocab = native.llama_model_get_vocab(model)
         self.n_vocab: int = native.llama_vocab_n_tokens(vocab)
         self.kind: str = _KINDS.get(native.llama_vocab_type(vocab), "unknown")
@@ -90,6 +92,6 @@ class LlamaVocabulary:
         known = self._control.get(token)
         if known is None:
             known = self._control[token] = bool(
-                self._native.llama_vocab_is_control(self._vocab, self._checked(token))
+                self._says_control(self._model, self._vocab, self._checked(token))
             )
         return known

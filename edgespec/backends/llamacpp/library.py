@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from typing import Any
 
 from edgespec.backends.llama.library import Errors, Library, capture_log, spin_briefly
 
@@ -18,10 +19,14 @@ def library() -> Library:
     spin_briefly()
     from llama_cpp import llama_cpp as native
 
+    def is_control(_: Any, vocab: Any, token: int) -> bool:
+        return bool(native.llama_vocab_is_control(vocab, token))
+
     errors = Errors()
-    native._edgespec_log = capture_log(native._lib, errors)
+    log = capture_log(native._lib, errors)
     native.llama_backend_init()
-    return Library("llamacpp", "llama.cpp", native.llama_version().decode(), native, native._lib, errors)
+    version = native.llama_version().decode()
+    return Library("llamacpp", "llama.cpp", version, native, native._lib, is_control, errors, log)
 
 
 @cache
