@@ -74,7 +74,8 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     check_name(s.draft_backend)
     path = _resolve(model, s)
     draft_path = _resolve_draft(s) if "draft" in sources else None
-    loaded = _load(path, pick(path, s.backend), s.options, s, "loading")
+    options = replace(s.options, exact=s.numerics != "near")
+    loaded = _load(path, pick(path, s.backend), options, s, "loading")
     try:
         return assemble(loaded, path, draft_path, s)
     except BaseException:
@@ -192,7 +193,7 @@ def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) 
     from edgespec.text.vocabulary import compare
 
     try:
-        options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1)
+        options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1, exact=False)
         backend = pick(draft_path, s.draft_backend, preferred=target.info.backend)
         draft = _load(draft_path, backend, options, s, "loading the draft model")
     except _UNUSABLE as error:

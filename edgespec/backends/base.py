@@ -107,7 +107,10 @@ class Vocabulary(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
-    """How to load. None lets the backend choose; `notify` takes one-line notices for the user."""
+    """How to load. None lets the backend choose; `notify` takes one-line notices for the user.
+
+    `exact`: rows of one pass should equal single rows, also where that is slower.
+    """
 
     n_ctx: int | None = None
     n_batch: int = 2048
@@ -120,6 +123,7 @@ class LoadOptions:
     type_k: str | None = None
     type_v: str | None = None
     flash_attn: bool | None = None
+    exact: bool = True
     progress: Callable[[float], bool] | None = None
     notify: Callable[[str], None] | None = None
 

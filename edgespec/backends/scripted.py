@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from edgespec.backends.base import Capabilities
+from edgespec.backends.tree import Tree
 from edgespec.errors import BackendError, Cancelled, RollbackError
 from edgespec.types import FloatArray, Tokens
 
@@ -66,6 +67,7 @@ class ScriptedBackend:
         self._cache: list[int] = []
         self._pending: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self._abort = threading.Event()
+        self._closed = False
 
     @property
     def capabilities(self) -> Capabilities:
@@ -93,17 +95,12 @@ class ScriptedBackend:
     ) -> FloatArray:
         call, self.calls = self.calls, self.calls + 1
         n = len(tokens)
-        if self._pending is not None:
-            raise BackendError("forward before the last one was committed")
-        if n == 0 or len(self._cache) + n > self.n_ctx:
-            raise BackendError(f"{n} tokens after {len(self._cache)} do not fit {self.n_ctx}")
-        if rows == "all" and n > self._faults.max_rows:
-            raise BackendError(f"{n} rows, at most {self._faults.max_rows}")
+        parents = tuple(range(-1, n - 1)) if parents is None else tuple(parents)
+        self._check(tokens, parents, rows)
         if self._abort.is_set():
             raise Cancelled("stopped")
         if call == self._faults.fail_at:
             raise BackendError(f"scripted fault at call {call}")
-        parents = tuple(range(-1, n - 1)) if parents is None else tuple(parents)
         if self._clock is not None and self._seconds is not None:
             self._clock.advance(self._seconds(n))
         self._pending = (tuple(tokens), parents)
@@ -112,6 +109,23 @@ class ScriptedBackend:
         for k, i in enumerate(wanted):
             out[k] = self._logits((*self._cache, *self._path(i)))
         return out
+
+    def _check(self, tokens: Tokens, parents: tuple[int, ...], rows: str) -> None:
+        n = len(tokens)
+        if self._closed:
+            raise BackendError("the model is closed")
+        if self._pending is not None:
+            raise BackendError("forward before the last one was committed")
+        if n == 0 or len(self._cache) + n > self.n_ctx:
+            raise BackendError(f"{n} tokens after {len(self._cache)} do not fit {self.n_ctx}")
+        if not all(0 <= token < self.n_vocab for token in tokens):
+            raise BackendError(f"a token is outside the vocabulary of {self.n_vocab}")
+        if rows == "all" and n > self._faults.max_rows:
+            raise BackendError(f"{n} rows, at most {self._faults.max_rows}")
+        if len(parents) != n:
+            raise BackendError(f"{len(parents)} parents do not describe {n} tokens")
+        if not Tree(parents).is_chain and (rows != "all" or not self._faults.tree):
+            raise BackendError("no branches here")
 
     def _path(self, i: int) -> list[int]:
         assert self._pending is not None
@@ -125,12 +139,10 @@ class ScriptedBackend:
     def commit(self, keep: Sequence[int]) -> None:
         if self._pending is None:
             raise BackendError("nothing to commit")
-        (tokens, parents), self._pending = self._pending, None
-        at = -1
-        for i in keep:
-            if parents[i] != at:
-                raise BackendError(f"row {i} does not follow row {at}")
-            at = i
+        tokens, parents = self._pending
+        if not Tree(parents).is_path(keep):
+            raise BackendError(f"rows {list(keep)} are not a path from the root of the draft")
+        self._pending = None
         filled = len(self._cache) + len(tokens)
         if len(keep) < len(tokens) and self._stuck(filled):
             self._cache += [tokens[i] for i in range(len(tokens))]
@@ -157,6 +169,7 @@ class ScriptedBackend:
             self._abort.clear()
 
     def close(self) -> None:
+        self._closed = True
         self._cache.clear()
 
 

@@ -102,7 +102,10 @@ class ModelProposer:
         return self._forward(history[same:])
 
     def _forward(self, tokens: Tokens) -> FloatArray:
-        row: FloatArray = self._backend.forward(tokens, rows="last")[0]
+        n_vocab = self._backend.n_vocab
+        # Padding of the target's vocabulary means nothing here.
+        known = tokens if max(tokens) < n_vocab else [t if t < n_vocab else 0 for t in tokens]
+        row: FloatArray = self._backend.forward(known, rows="last")[0]
         self._backend.commit(range(len(tokens)))
         self._cached += tokens
         shared: FloatArray = row[: self._n_shared]

@@ -79,3 +79,22 @@ def q8_0_reference(q8_0_path, forced_tokens) -> np.ndarray:
 @pytest.fixture(scope="session")
 def q4_0_reference(q4_0_path, forced_tokens) -> np.ndarray:
     return _reference(q4_0_path, forced_tokens)
+
+
+@pytest.fixture(scope="session")
+def file_vocabulary(q8_0_path):
+    """The vocabulary of the small model, as llama.cpp reads it from the file."""
+    from edgespec.backends.llamacpp.vocabulary import read_vocabulary
+
+    return read_vocabulary(q8_0_path)[0]
+
+
+@pytest.fixture(scope="session")
+def real_subject(q8_0_path, file_vocabulary, forced_tokens, q8_0_reference):
+    """The small model on a backend of the registry."""
+    from tests.backends import subjects
+
+    def subject(name):
+        return subjects.real(name, q8_0_path, file_vocabulary, forced_tokens, q8_0_reference)
+
+    return subject

@@ -14,14 +14,14 @@ from edgespec.backends.llama.library import KV_TYPES, Library
 from edgespec.errors import UnsupportedModelError
 
 
-def load(path: Path | str, options: LoadOptions, *, repack: bool = False) -> LoadedModel:
+def load(path: Path | str, options: LoadOptions) -> LoadedModel:
     """Load a model and make a context for one sequence.
 
-    `repack` rearranges weights at run time: several rows are faster, and no longer equal single rows. Raises
-    ModelFileError, UnsupportedModelError, UsageError, BackendError, or Cancelled when `progress` returned
-    False.
+    Where rows need not be exact the weights are rearranged at run time: passes are faster, and a single row
+    takes another kernel than several. Raises ModelFileError, UnsupportedModelError, UsageError, BackendError,
+    or Cancelled when `progress` returned False.
     """
-    path = Path(path)
+    path, repack = Path(path), not options.exact
     opening.check_file(path)
     lib = library()
     params = lib.native.llama_model_default_params()

@@ -22,7 +22,7 @@ def read_vocabulary(path: Path) -> tuple[LlamaVocabulary, str | None]:
     params = lib.native.llama_model_default_params()
     params.vocab_only = True
     model = opening.load_model(lib, path, params, LoadOptions())
-    vocabulary = LlamaVocabulary(lib.native, model)
+    vocabulary = LlamaVocabulary(lib, model)
     weakref.finalize(vocabulary, lib.native.llama_model_free, model)
     if vocabulary.n_vocab <= 0:
         raise UnsupportedModelError(f"{path.name}: unsupported, the file has no vocabulary")

@@ -1,0 +1,347 @@
+"""What every backend must do, whatever computes underneath. docs/backends.md says how to add one."""
+
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edgespec.backends.rows import exact_rows
+from edgespec.control import FixedPolicy
+from edgespec.engine import Request, Session
+from edgespec.errors import BackendError, Cancelled
+from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
+from edgespec.text.stream import TokenStream
+from edgespec.text.vocabulary import compare
+from edgespec.types import SamplingSettings
+from tests.backends import subjects
+from tests.backends.reference import agreement, forced
+
+pytestmark = pytest.mark.model
+
+COUNTS = (2, 3, 4, 5, 6, 8, 12, 16)
+SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
+
+
+@pytest.fixture(scope="module", params=subjects.NAMES)
+def subject(request):
+    if request.param == "scripted":
+        return subjects.scripted()
+    return request.getfixturevalue("real_subject")(request.param)
+
+
+@pytest.fixture(scope="module")
+def model(subject):
+    loaded = subject.open()
+    yield loaded
+    loaded.backend.close()
+
+
+@pytest.fixture
+def backend(model):
+    model.backend.abort(False)
+    model.backend.truncate(0)
+    return model.backend
+
+
+@pytest.fixture(scope="module")
+def exact(subject, model):
+    """Row counts that are exact, measured as the runtime measures them."""
+    model.backend.truncate(0)
+    found = sorted(exact_rows(model.backend, subject.ids[:80], COUNTS))
+    print(f"\n{subject.name}: passes of {found} rows equal single rows bit for bit")
+    return found
+
+
+def extend(backend, tokens):
+    backend.forward(tokens, rows="none")
+    backend.commit(range(len(tokens)))
+
+
+def plain(backend, tokens):
+    rows = []
+    for token in tokens:
+        rows.append(backend.forward([token])[0].copy())
+        backend.commit([0])
+    return np.array(rows)
+
+
+def wrong(backend, tokens):
+    """Ids that are not these, so that a draft of them is wrong."""
+    return [(token + 1) % backend.n_vocab for token in tokens]
+
+
+def test_logits_are_those_of_the_weights(subject, backend):
+    """Against float32 on the same weights: activations may be rounded to 8 bits, no more."""
+    found = agreement(subject.reference, forced(backend, subject.forced))
+    print(f"\n{subject.name}: {found}")
+    assert found.kl < 1e-2
+    assert found.top1 > 0.9
+
+
+def test_rows_are_float32_and_as_many_as_asked_for(subject, backend):
+    ids = subject.ids[:6]
+    rows = backend.forward(ids).copy()
+    backend.commit(())
+    last = backend.forward(ids, rows="last").copy()
+    backend.commit(())
+    assert rows.shape == (6, backend.n_vocab)
+    assert last.shape == (1, backend.n_vocab)
+    assert rows.dtype == last.dtype == np.float32
+    assert agreement(rows[-1:], last).kl < 1e-2
+    assert backend.forward(ids, rows="none").shape == (0, backend.n_vocab)
+    backend.commit(range(6))
+    assert backend.length == 6
+
+
+def test_rows_of_one_pass_are_rows_of_single_passes(subject, backend, exact):
+    """Bit for bit where `exact_rows` says so, and close at every count."""
+    ids = subject.ids
+    extend(backend, ids[:20])
+    alone = plain(backend, ids[20:36])
+    for n in COUNTS:
+        backend.truncate(20)
+        among = backend.forward(ids[20 : 20 + n]).copy()
+        backend.commit(range(n))
+        assert agreement(alone[:n], among).kl < 2e-2
+        assert n not in exact or np.array_equal(among, alone[:n])
+
+
+def test_measuring_exactness_leaves_the_cache_as_it_was(subject, backend):
+    extend(backend, subject.ids[:12])
+    assert 1 in exact_rows(backend, subject.ids[:30], (2, 4))
+    assert backend.length == 12
+
+
+def test_dropped_drafts_leave_no_trace(subject, backend):
+    ids = subject.ids
+    extend(backend, ids[:50])
+    alone = plain(backend, ids[50:60])
+    backend.truncate(50)
+    for i, token in enumerate(ids[50:60]):
+        backend.forward(wrong(backend, ids[i : i + 5]))
+        backend.commit(())
+        assert backend.length == 50 + i
+        assert np.array_equal(backend.forward([token])[0], alone[i])
+        backend.commit([0])
+
+
+def test_partly_wrong_drafts_leave_no_trace(subject, backend, exact):
+    ids, n = subject.ids, max(exact)
+    extend(backend, ids[:50])
+    alone = plain(backend, ids[50:66])
+    for right in range(1, n):
+        backend.truncate(50)
+        draft = [*ids[50 : 50 + right], *wrong(backend, ids[50 + right : 50 + n])]
+        assert np.array_equal(backend.forward(draft)[:right], alone[:right])
+        backend.commit(range(right))
+        assert backend.length == 50 + right
+        assert np.array_equal(backend.forward([ids[50 + right]])[0], alone[right])
+        backend.commit([0])
+
+
+def test_truncate_brings_back_what_was(subject, backend):
+    ids = subject.ids
+    extend(backend, ids[:20])
+    extend(backend, ids[20:50])
+    alone = plain(backend, ids[50:53])
+    backend.forward(ids[60:64])
+    backend.truncate(20)
+    assert backend.length == 20
+    extend(backend, ids[20:50])
+    assert np.array_equal(plain(backend, ids[50:53]), alone)
+    backend.truncate(0)
+    extend(backend, ids[:20])
+    extend(backend, ids[20:50])
+    assert np.array_equal(plain(backend, ids[50:53]), alone)
+
+
+def test_a_tree_is_its_chains(subject, backend):
+    if not backend.capabilities.tree:
+        with pytest.raises(BackendError):
+            backend.forward([1, 2, 3], [-1, 0, 0])
+        assert backend.length == 0
+        return
+    extend(backend, subject.ids[:40])
+    tokens, parents = subject.ids[100:106], [-1, 0, 0, 1, 2, 2]
+    tree = backend.forward(tokens, parents).copy()
+    backend.commit([0, 2, 5])
+    assert backend.length == 43
+    after = backend.forward([7])[0].copy()
+    for path in ([0, 1, 3], [0, 2, 4], [0, 2, 5]):
+        backend.truncate(40)
+        rows = backend.forward([tokens[i] for i in path]).copy()
+        backend.commit(range(3))
+        assert agreement(rows, tree[path]).kl < 1e-2
+    assert agreement(backend.forward([7]), after[None]).kl < 1e-2
+
+
+def test_a_tree_that_is_dropped_leaves_no_trace(subject, backend):
+    if not backend.capabilities.tree:
+        return
+    ids = subject.ids
+    extend(backend, ids[:40])
+    alone = plain(backend, ids[40:44])
+    for drop in (lambda: backend.commit(()), lambda: backend.truncate(40)):
+        backend.truncate(40)
+        backend.forward([1, 2, 3, 4], [-1, -1, 0, 1])
+        drop()
+        assert backend.length == 40
+        assert np.array_equal(plain(backend, ids[40:44]), alone)
+
+
+def test_limits_raise_and_change_nothing(subject, backend):
+    ids, most = subject.ids, backend.capabilities.max_rows
+    extend(backend, ids[:30])
+    refused = [
+        lambda: backend.forward([]),
+        lambda: backend.forward([-1]),
+        lambda: backend.forward([backend.n_vocab]),
+        lambda: backend.forward([1, 2**40]),
+        lambda: backend.forward(ids[: most + 1]),
+        lambda: backend.forward([1] * 995, rows="none"),
+        lambda: backend.forward([1, 2], [-1]),
+        lambda: backend.forward([1, 2, 3], [0, 2, -1]),
+        lambda: backend.forward([1, 2, 3], [-1, -1, 0], rows="last"),
+        lambda: backend.truncate(31),
+        lambda: backend.truncate(-1),
+    ]
+    for call in refused:
+        with pytest.raises(BackendError):
+            call()
+        assert backend.length == 30
+    backend.forward([1, 2])
+    for call in (
+        lambda: backend.commit([1]),
+        lambda: backend.commit([0, 1, 2]),
+        lambda: backend.forward([1]),
+    ):
+        with pytest.raises(BackendError):
+            call()
+    backend.commit([0])
+    assert backend.length == 31
+
+
+def test_the_context_can_be_filled_to_its_last_token(subject):
+    backend = subject.open(n_ctx=96).backend
+    extend(backend, subject.ids[: backend.n_ctx - 3])
+    backend.forward(subject.ids[:3])
+    backend.commit(range(3))
+    assert backend.length == backend.n_ctx
+    with pytest.raises(BackendError):
+        backend.forward([5])
+    backend.truncate(backend.n_ctx - 1)
+    assert backend.forward([5]).shape == (1, backend.n_vocab)
+    backend.close()
+
+
+def again_and_again(backend, tokens):
+    length = backend.length
+    while True:
+        backend.forward(tokens, rows="last")
+        backend.truncate(length)
+
+
+def test_abort_stops_a_pass_and_appends_nothing(subject, backend):
+    ids = subject.ids
+    extend(backend, ids[:20])
+    alone = plain(backend, ids[20:22])
+    backend.truncate(20)
+    at = []
+
+    def stop():
+        at.append(time.perf_counter())
+        backend.abort(True)
+
+    timer = threading.Timer(0.1, stop)
+    timer.start()
+    with pytest.raises(Cancelled):
+        again_and_again(backend, (ids * 3)[: backend.n_ctx - 20])
+    assert time.perf_counter() - at[0] < 5.0
+    timer.join()
+    assert backend.length == 20
+    with pytest.raises(Cancelled):
+        backend.forward([1])
+    backend.abort(False)
+    assert np.array_equal(plain(backend, ids[20:22]), alone)
+
+
+def resident() -> int:
+    """Bytes of memory that this process occupies; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+def test_open_and_close_again_without_leaks(subject):
+    sizes = []
+    for _ in range(5):
+        loaded = subject.open(n_ctx=256)
+        assert loaded.backend.forward(subject.ids[:4]).shape == (4, loaded.backend.n_vocab)
+        loaded.backend.close()
+        loaded.backend.close()
+        with pytest.raises(BackendError):
+            loaded.backend.forward([1])
+        del loaded
+        sizes.append(resident())
+    assert sizes[-1] - sizes[1] < max(subject.weights, 2**24), f"{sizes}: a model a round would be kept"
+
+
+def test_vocabulary_is_the_one_of_the_file(subject, model, request):
+    vocabulary = model.vocabulary
+    ids = vocabulary.tokenize(subjects.TEXT, special=False)
+    assert b"".join(map(vocabulary.piece, ids)).decode() == subjects.TEXT
+    assert vocabulary.n_vocab <= model.backend.n_vocab
+    if subject.name != "scripted":
+        other = request.getfixturevalue("file_vocabulary")
+        assert compare(other, vocabulary, "llama.cpp's", subject.name) == other.n_vocab
+        text = "<|im_start|>user\nNaïve 模型 🙂  x=1<|im_end|>"
+        for special in (True, False):
+            assert vocabulary.tokenize(text, special=special) == other.tokenize(text, special=special)
+        for token in (*range(300), *other.tokenize(text, special=True)):
+            assert vocabulary.piece(token) == other.piece(token)
+            assert vocabulary.is_eog(token) == other.is_eog(token)
+            assert vocabulary.is_control(token) == other.is_control(token)
+
+
+class Switch:
+    """A policy that can be exchanged between answers."""
+
+    def __init__(self):
+        self.policy = FixedPolicy((), 0)
+
+    def __getattr__(self, name):
+        return getattr(self.policy, name)
+
+
+@pytest.mark.parametrize("how", SAMPLINGS)
+def test_text_with_speculation_is_text_without(how, subject, model, backend, exact):
+    """In exact mode, for every proposer, at every temperature: ids are equal."""
+    draft = subject.open(max_rows=1)
+    proposers = {
+        "suffix": SuffixProposer(),
+        "ngram": NgramProposer(),
+        "draft": ModelProposer(draft.backend, draft.backend.n_vocab, lambda _: None),
+    }
+    switch = Switch()
+    session = Session(backend, model.vocabulary.is_eog, switch, proposers)
+    drafted = dict.fromkeys(proposers, 0)
+    for prompt in (subject.ids[:60], subject.forced[0][:48]):
+        expected = None
+        for names in ((), ("suffix",), ("ngram",), ("draft",), tuple(proposers)):
+            switch.policy = FixedPolicy(names, 5, row_counts=exact)
+            request, stream = Request(SAMPLINGS[how], max_tokens=16), TokenStream(model.vocabulary)
+            ids = []
+            for event in session.generate(prompt, request, stream):
+                ids += [piece.token for piece in event.pieces]
+                if names and event.outcome is not None:
+                    drafted[names[0]] += len(event.outcome.draft)
+            expected = expected or ids
+            assert ids == expected, f"{names} after {len(prompt)} tokens"
+    draft.backend.close()
+    print(f"\n{subject.name}, {how}, rows {exact}: drafted {drafted}")
+    if max(exact) > 1:
+        assert drafted["draft"]
+        assert how == "sampled" or all(drafted.values())
