@@ -20,7 +20,7 @@ from edgespec.cli.printers import JsonPrinter, Printer, TextPrinter
 from edgespec.cli.trace import Trace
 from edgespec.cli.worker import Worker
 from edgespec.errors import EdgespecError, UsageError
-from edgespec.history import Conversation, Recorder
+from edgespec.history import Conversation
 
 LOAD_PATIENCE = 0.45
 ANSWER_PATIENCE = 2.0
@@ -80,16 +80,19 @@ class Desk:
             self.console.done()
 
     @contextlib.contextmanager
-    def meanwhile(self, model: Model) -> Iterator[None]:
-        """Measure a model that is new to this device while the body runs."""
+    def meanwhile(self, model: Model, warm: Callable[[], object] | None) -> Iterator[None]:
+        """While the body runs: `warm` the cache, and measure a model that is new to this device."""
 
         def job() -> None:
             try:
+                if warm is not None:
+                    warm()
                 model.calibrate()
             except EdgespecError as error:
                 self.console.say(f"edgespec: {error}")
 
-        with contextlib.nullcontext() if model.calibrated else self.worker.beside(job, model.cancel):
+        idle = model.calibrated and warm is None
+        with contextlib.nullcontext() if idle else self.worker.beside(job, model.cancel):
             yield
 
 
@@ -139,14 +142,14 @@ def _work(
     chat = model.chat(job.options["system"], sampling)
     chat.stop, chat.max_tokens = _stops(job.options), _limit(job.options)
     conversation: Conversation | None = job.options["conversation"]
-    recorder = Recorder(conversation=conversation, notify=desk.console.say, on=job.options["history"])
-    recorder.describe(system=job.options["system"], model=reference(job.model))
-    desk.worker.goodbyes.append(recorder.close)
-    kept = KeptChat(chat, recorder)
-    if conversation is not None:
-        kept.resume(conversation)
-    with recorder:
+    kept = KeptChat(chat, conversation, on=job.options["history"])
+    kept.recorder.describe(model=reference(job.model))
+    desk.worker.goodbyes.append(kept.recorder.close)
+    try:
         return _answered(job, kept, printer, desk)
+    finally:
+        kept.recorder.close()
+        kept.tell(desk.console.say)
 
 
 def _answered(job: Job, kept: KeptChat, printer: TextPrinter | JsonPrinter, desk: Desk) -> int:

@@ -40,6 +40,7 @@ class LineChat:
         self._attached: list[tuple[str, str]] = []
         self._saved: set[Path] = set()
         self._over = False
+        self._cold = bool(self._chat.messages)
         self._commands: dict[str, tuple[Callable[[str], None], str, str]] = {
             "help": (self._help, "", "show this"),
             "clear": (self._clear, "", "begin a new conversation; the system message stays"),
@@ -55,12 +56,11 @@ class LineChat:
         """Until the user ends it. Returns the exit code."""
         model = self._chat.model
         self._tell(f"{Path(model.info.path).stem} · /help for help, Ctrl-D to quit")
-        if any(message.role == "assistant" for message in self._chat.messages):
-            self._desk.worker.aside(self._chat.warm, self._chat.cancel)
         with ends_on_sigterm():
             while not self._over:
                 try:
-                    with self._desk.meanwhile(model):
+                    self._kept.tell(self._tell)
+                    with self._desk.meanwhile(model, self._warm if self._cold else None):
                         text = self._keyboard.read()
                     if text is None:
                         break
@@ -71,10 +71,16 @@ class LineChat:
                     self._tell(f"edgespec: {error}")
                 if self._desk.worker.signal == signal.SIGTERM:
                     return self._desk.worker.exit_code
-        self._kept.recorder.flush()
-        if (id := self._kept.recorder.id) is not None:
+        if self._kept.recorder.flush() and (id := self._kept.recorder.id) is not None:
             self._tell(f"to go on with this chat: edgespec run --continue {id}")
         return 0
+
+    def _warm(self) -> None:
+        try:
+            self._chat.warm()
+        except EdgespecError:
+            self._cold = False
+            raise
 
     def _handle(self, text: str) -> None:
         if not text.strip() and not self._attached:
@@ -112,6 +118,7 @@ class LineChat:
 
     def _stream(self, start: Callable[[], Generator[StepEvent, None, None]]) -> None:
         chat, model = self._chat, self._chat.model
+        self._cold = False
         with self._keyboard.quiet():
             self._desk.stream(model, start, _Marking(self._printer, chat), chat.sampling.seed, None)
         if self._stats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from edgespec import Chat, Message, StepEvent, hub
@@ -14,15 +14,24 @@ _BEFORE = 0.5
 
 
 class KeptChat:
-    """A chat whose turns the recorder gets as they happen."""
+    """A chat whose turns the recorder gets as they happen; it goes on with `conversation`.
 
-    def __init__(self, chat: Chat, recorder: Recorder) -> None:
-        self.chat, self.recorder = chat, recorder
+    The system message is the chat's, not the one that the conversation had.
+    """
 
-    def resume(self, conversation: Conversation) -> None:
-        """Go on with a conversation; the chat's own system message wins over the one it had."""
-        system = [message for message in self.chat.messages if message.role == "system"]
-        self.chat.restore([*system, *(Message(turn.role, turn.content) for turn in conversation.turns)])
+    def __init__(self, chat: Chat, conversation: Conversation | None, *, on: bool) -> None:
+        self.chat = chat
+        self._notices: list[str] = []
+        self.recorder = Recorder(conversation=conversation, notify=self._notices.append, on=on)
+        system = [message for message in chat.messages if message.role == "system"]
+        self.recorder.describe(system=system[0].content if system else None)
+        if conversation is not None:
+            chat.restore([*system, *(Message(turn.role, turn.content) for turn in conversation.turns)])
+
+    def tell(self, say: Callable[[str], None]) -> None:
+        """What went wrong with the history, at a moment when it disturbs no answer."""
+        while self._notices:
+            say(self._notices.pop(0))
 
     def send(self, text: str) -> Generator[StepEvent, None, None]:
         """As `Chat.send`; a message that is refused is not kept."""

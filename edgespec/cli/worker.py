@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
 from typing import Self, TypeVar
@@ -35,7 +35,6 @@ class Worker:
         """Called before the process is ended."""
         self.signal: int | None = None
         """What arrived during the last job."""
-        self._aside: tuple[Future[object], Callable[[], None]] | None = None
 
     @property
     def exit_code(self) -> int:
@@ -51,7 +50,6 @@ class Worker:
     ) -> T:
         """The job's result. `patience`: seconds that it may take to stop, None without limit."""
         self.signal = None
-        self._give_up()
         waited = 0.0
         with self._listening():
             future = self._thread.submit(job)
@@ -63,18 +61,6 @@ class Worker:
                     if patience is not None and waited > patience:
                         self._leave()
             return future.result()
-
-    def aside(self, job: Callable[[], object], stop: Callable[[], None]) -> None:
-        """Work that nobody waits for; it is stopped when the next job comes, and its errors are dropped."""
-        self._give_up()
-        self._aside = (self._thread.submit(job), stop)
-
-    def _give_up(self) -> None:
-        if self._aside is not None:
-            future, stop = self._aside
-            self._aside = None
-            while not wait([future], timeout=_POLL / 4).done:
-                stop()
 
     @contextmanager
     def beside(self, job: Callable[[], None], stop: Callable[[], None]) -> Iterator[None]:
@@ -115,5 +101,4 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._give_up()
         self._thread.shutdown()
