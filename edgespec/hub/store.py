@@ -89,17 +89,19 @@ class Store:
         `waiting` is called about five times a second while another process holds it.
         """
         path = self.path(asset)
-        with writing(self.root):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = path.with_name(f".{path.name}.lock").open("ab")
-        with handle:
-            while True:
+        path = path.with_name(f".{path.name}.lock")
+        while True:
+            with writing(self.root):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                handle = path.open("ab")
+            with handle:
                 with writing(self.root):
-                    if _try_lock(handle.fileno()):
-                        break
-                waiting()
-                time.sleep(0.2)
-            yield
+                    held = _try_lock(handle.fileno()) and _is_open(path, handle.fileno())
+                if held:
+                    yield
+                    return
+            waiting()
+            time.sleep(0.2)
 
     @contextmanager
     def scratch(self, asset: Asset) -> Iterator[Path]:
@@ -150,6 +152,14 @@ def _size(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_size
     return 0
+
+
+def _is_open(path: Path, descriptor: int) -> bool:
+    """Is it still this file that the name leads to? Somebody may have deleted it before it was locked."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
 
 
 def _try_lock(descriptor: int) -> bool:
