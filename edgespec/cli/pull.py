@@ -10,8 +10,9 @@ import click
 from edgespec import hub
 from edgespec.cli.console import Console
 from edgespec.cli.failure import explain
-from edgespec.cli.options import Command, verbose_option
+from edgespec.cli.options import Command, Option, verbose_option
 from edgespec.cli.printers import Stdout
+from edgespec.cli.references import ModelReference, repository
 from edgespec.cli.terminal import has_style, write_error
 from edgespec.cli.worker import Worker
 from edgespec.errors import Cancelled, EdgespecError
@@ -29,15 +30,26 @@ _LINES = 10
     epilog="HF_TOKEN, HF_ENDPOINT, HF_HUB_OFFLINE and the proxy variables are respected. "
     "EDGESPEC_MODELS is the folder that models are kept in.",
 )
-@click.argument("references", metavar="MODEL...", nargs=-1, required=True, type=click.Path())
+@click.argument("references", metavar="MODEL...", nargs=-1, type=ModelReference())
+@click.option(
+    "-hf",
+    "--hf-repo",
+    cls=Option,
+    multiple=True,
+    metavar="ORG/REPO[:QUANT]",
+    help="The same as MODEL, for a repository of Hugging Face.",
+)
 @verbose_option
-def pull(references: tuple[str, ...]) -> None:
+def pull(references: tuple[str, ...], hf_repo: tuple[str, ...]) -> None:
     """Fetch models, and print where they are.
 
     MODEL is a name of the catalogue (smollm2:135m), or a Hugging Face repository with a quantisation
     (org/repo:Q4_K_M; without one Q4_K_M or the nearest) or with a file (hf:org/repo/file.gguf). What was
     interrupted goes on where it ended.
     """
+    references += tuple(repository(repo) for repo in hf_repo)
+    if not references:
+        raise click.UsageError("no model: name one, as in edgespec pull smollm2:135m")
     console = Console(sys.stderr)
     code = 0
     with Worker(console.draw) as worker:

@@ -121,12 +121,13 @@ def test_one_that_fails_does_not_stop_the_others(run, env):
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("pull",), 2, "Missing argument"),
+        (("pull",), 2, "no model: name one"),
         (("pull", "nosuchname"), 2, "unknown model"),
         (("pull", "/no/such.gguf"), 1, "no such file"),
         (("pull", "org/none:Q4_K_M"), 1, "there is no org/none"),
         (("pull", f"{REPO}:Q3_K_M"), 2, "has no Q3_K_M: it has Q4_K_M"),
         (("run", "org/none", "-p", "x"), 1, "there is no org/none"),
+        (("pull", "-hf", "org/none"), 1, "there is no org/none"),
     ],
 )
 def test_what_cannot_be_had_is_one_line(run, env, arguments, code, said):
