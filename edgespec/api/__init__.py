@@ -2,6 +2,6 @@
 
 from edgespec.api.chat import Chat
 from edgespec.api.loading import Settings, load
-from edgespec.api.model import Model, Speculation
+from edgespec.api.model import Costs, Model, Speculation
 
-__all__ = ["Chat", "Model", "Settings", "Speculation", "load"]
+__all__ = ["Chat", "Costs", "Model", "Settings", "Speculation", "load"]

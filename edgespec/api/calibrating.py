@@ -79,9 +79,8 @@ class Calibrator:
         Raises Cancelled when a backend is aborted; what was measured until then is kept.
         """
         before = self.found
-        if self._draft is not None and not self.drafting:
-            each = draft_seconds(self._draft.backend, self._text)
-            self.stored.put(f"draft_seconds:{self.pair}", each)
+        if not self.drafting:
+            self._time_draft()
         try:
             self._survey.advance(seconds, progress)
         finally:
@@ -91,6 +90,20 @@ class Calibrator:
                 folder = self.stored.path.parent
                 self._notify(f"what was measured cannot be kept in {folder}: it is measured at every start")
         return self.found != before
+
+    def renew(self, seconds: float, progress: Share = lambda _: None) -> None:
+        """Measure all of it anew, with care; see `Survey.renew`."""
+        self.stored.put(f"price_of_exactness:{self.pair}", None)
+        self._time_draft()
+        try:
+            self._survey.renew(seconds, progress)
+        finally:
+            self._settle()
+
+    def _time_draft(self) -> None:
+        if self._draft is not None:
+            each = draft_seconds(self._draft.backend, self._text)
+            self.stored.put(f"draft_seconds:{self.pair}", each)
 
     def _settle(self) -> None:
         """Numerics are decided once, when all is measured: seconds that vary must not change the text."""

@@ -61,6 +61,16 @@ class Settings:
     notify: Callable[[str], None] = _ignore
     progress: Progress = _ignore
 
+    def having(self, **changes: object) -> Settings:
+        """With other fields, of these or of `options` (`n_ctx`, `n_threads`, ...). Raises UsageError."""
+        ours = {k: v for k, v in changes.items() if k in Settings.__dataclass_fields__}
+        native = {k: v for k, v in changes.items() if k in LoadOptions.__dataclass_fields__ and k not in ours}
+        unknown = changes.keys() - ours.keys() - native.keys()
+        if unknown:
+            raise UsageError(f"unknown setting {', '.join(sorted(unknown))}")
+        settings = replace(self, **ours)  # type: ignore[arg-type]
+        return replace(settings, options=replace(settings.options, **native))  # type: ignore[arg-type]
+
 
 def load(model: str | Path | None = None, settings: Settings | None = None, **changes: object) -> Model:
     """Load a model by path or catalogue name; None is the default model, fetched if it is missing.
@@ -68,7 +78,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     Keyword arguments are fields of `Settings` or of its `options` (`n_ctx`, `n_threads`, ...). Raises
     UsageError, ModelFileError, UnsupportedModelError, DownloadError, DraftError or BackendError.
     """
-    s = _changed(settings or Settings(), changes)
+    s = (settings or Settings()).having(**changes)
     sources = _sources(s.spec, s.draft)
     check_name(s.backend)
     check_name(s.draft_backend)
@@ -81,16 +91,6 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     except BaseException:
         loaded.backend.close()
         raise
-
-
-def _changed(settings: Settings, changes: dict[str, object]) -> Settings:
-    ours = {k: v for k, v in changes.items() if k in Settings.__dataclass_fields__}
-    native = {k: v for k, v in changes.items() if k in LoadOptions.__dataclass_fields__ and k not in ours}
-    unknown = changes.keys() - ours.keys() - native.keys()
-    if unknown:
-        raise UsageError(f"unknown setting {', '.join(sorted(unknown))}")
-    settings = replace(settings, **ours)  # type: ignore[arg-type]
-    return replace(settings, options=replace(settings.options, **native))  # type: ignore[arg-type]
 
 
 def _sources(spec: str, draft: str | Path | None) -> tuple[Source, ...]:

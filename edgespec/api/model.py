@@ -13,7 +13,7 @@ from edgespec.backends.base import LoadedModel, ModelInfo
 from edgespec.calibration import RowCounts
 from edgespec.control.base import Policy
 from edgespec.engine import Request, Session, VerifyMode
-from edgespec.errors import Cancelled
+from edgespec.errors import Cancelled, UsageError
 from edgespec.metrics import Summary
 from edgespec.proposers import Proposer
 from edgespec.text.prompt import Prompt
@@ -38,6 +38,17 @@ class Speculation:
     policy: Policy
     proposers: Mapping[Source, Proposer]
     save: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """`exact`: the row counts whose rows equal single rows. Seconds on this device: of a pass, by its row
+    count, 1 included; and of a token of the draft model.
+    """
+
+    exact: tuple[int, ...]
+    seconds: Mapping[int, float]
+    draft: float | None
 
 
 class Model:
@@ -114,11 +125,28 @@ class Model:
             return True
         with self._session.borrowed(), contextlib.suppress(Cancelled):
             self._calibrator.advance(seconds, progress)
-        self.rows = self._calibrator.rows
+        self._follow(self._calibrator)
+        return self._calibrator.complete
+
+    def measure(self, seconds: float = math.inf, progress: Share = lambda _: None) -> Costs:
+        """Measure all of it anew, and with care: for about `seconds` more than it takes at least.
+
+        Raises UsageError where nothing speculates, Cancelled after `cancel`.
+        """
+        if self._calibrator is None:
+            raise UsageError("with --spec off nothing is measured")
+        with self._session.borrowed():
+            self._calibrator.renew(seconds, progress)
+        self._follow(self._calibrator)
+        found = self._calibrator.found
+        return Costs(found.exact, found.seconds or {}, self._calibrator.drafting.get("draft"))
+
+    def _follow(self, calibrator: Calibrator) -> None:
+        """Speculate by what is known now."""
+        self.rows = calibrator.rows
         before, self._usual = self._usual, self._speculate(self._spec)
         if self._speculation is before:
             self._use(self._usual)
-        return self._calibrator.complete
 
     def _use(self, speculation: Speculation) -> None:
         self._speculation = speculation

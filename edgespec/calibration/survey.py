@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from edgespec.backends.base import Backend
@@ -17,6 +17,8 @@ from edgespec.types import Clock, Tokens
 SECONDS = "verify_seconds"
 _TRIED, _EXACT = "tried_rows", "exact_rows"
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
+
+_TURNS = 5
 
 Progress = Callable[[float], None]
 """Share of the work that is done. Whatever it raises ends the measuring; what was measured is kept."""
@@ -105,6 +107,36 @@ class Survey:
             steps.close()
             if watch.seconds:
                 self._keep(found.measured)
+
+    def renew(self, seconds: float, progress: Progress = _ignore) -> None:
+        """Measure everything anew. What a row count costs is the least of several turns over all counts: at
+        least one turn, more while they end within `seconds`. Raises as `advance` does.
+        """
+        for name in (_TRIED, _EXACT, SECONDS):
+            self._stored.put(name, None)
+        self.advance(progress=lambda share: progress(0.5 * share))
+        turns: list[dict[int, float]] = []
+        end = self._clock() + seconds
+        while len(turns) < _TURNS and (not turns or self._clock() + sum(turns[-1].values()) <= end):
+            turns.append(self._turn())
+            progress(0.5 + 0.5 * len(turns) / _TURNS)
+        progress(1.0)
+        costs = {n: min(turn[n] for turn in turns) for n in turns[0]}
+        self._keep(replace(self.known, seconds=costs))
+
+    def _turn(self) -> dict[int, float]:
+        """Seconds of one pass of every count."""
+        backend, start = self._backend, self._backend.length
+        seconds = {}
+        try:
+            for n in (1, *self._counts):
+                began = self._clock()
+                backend.forward(self._tokens[:n])
+                seconds[n] = self._clock() - began
+                backend.commit(())
+        finally:
+            backend.truncate(start)
+        return seconds
 
     def _steps(
         self, watch: Stopwatch, found: _Findings, fits: Callable[[int], bool]

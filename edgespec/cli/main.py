@@ -30,6 +30,7 @@ COMMANDS = {
     "config": Entry("edgespec.cli.config", "config", "Settings that run starts with."),
     "pull": Entry("edgespec.cli.pull", "pull", "Fetch models."),
     "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),
+    "doctor": Entry("edgespec.cli.doctor", "doctor", "Look at this machine, and say what is set badly."),
     "ls": Entry("edgespec.cli.listing", "ls", "List the models on this machine."),
     "show": Entry("edgespec.cli.show", "show", "Show what a model is, and which models may draft for it."),
     "search": Entry("edgespec.cli.listing", "search", "Search the catalogue."),

@@ -208,3 +208,29 @@ def test_a_draft_models_token_is_timed_and_leaves_nothing_behind():
     backend = ScriptedBackend(looping(), N_VOCAB, clock=clock, seconds=lambda n: 0.25 * n)
     assert draft_seconds(backend, TEXT, clock) == pytest.approx(0.25)
     assert backend.length == 0
+
+
+def test_renewed_it_is_measured_from_the_start_and_slow_moments_do_not_count(stored):
+    surveyed(Uneven(2), stored)
+    backend, slow = Uneven(4), iter(range(10**6))
+    backend._seconds = lambda n: a_pass(n) * (30 if next(slow) % 7 == 0 else 1)
+    backend.forward(TEXT[:9], rows="none")
+    backend.commit(range(9))
+    s, shares = survey(backend, stored), []
+    s.renew(math.inf, shares.append)
+    assert s.complete
+    assert s.known.exact == (1, 2, 3, 4)
+    assert s.known.seconds == pytest.approx({n: a_pass(n) for n in (1, *COUNTS)})
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    assert backend.length == 9
+
+
+@pytest.mark.parametrize("seconds", [0.0, 5.0])
+def test_renewing_ends_in_time(stored, seconds):
+    backend = Uneven(4)
+    survey(backend, stored).advance()
+    least = backend.clock.now
+    turn = sum(a_pass(n) for n in (1, *COUNTS))
+    survey(backend, stored).renew(seconds)
+    assert backend.clock.now - least <= least + max(turn, seconds) + 1e-9

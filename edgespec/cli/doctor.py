@@ -1,0 +1,46 @@
+"""`edgespec doctor`: what this machine makes of a model, and what is set badly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from edgespec.cli.options import Command, Option, model_options, verbose_option
+from edgespec.cli.references import ModelReference
+
+
+@click.command(
+    "doctor",
+    cls=Command,
+    context_settings={
+        "auto_envvar_prefix": "EDGESPEC",
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+    },
+)
+@click.argument("reference", metavar="[MODEL]", required=False, type=ModelReference())
+@model_options
+@click.option(
+    "--json", "as_json", cls=Option, section="Output", is_flag=True, help="One JSON object: all sections."
+)
+@verbose_option
+def doctor(reference: str | None, **options: Any) -> None:
+    """Look at this machine, measure what passes of a model cost on it, and say what is set badly.
+
+    MODEL is as in edgespec run, and so are the options that it is loaded with, variables included. Nothing is
+    fetched: without a model on this machine only the machine is looked at.
+    """
+    if reference is not None and options["model"] is not None and _given("model"):
+        raise click.UsageError("the model is given twice: as MODEL and with -m")
+    from edgespec.cli.doctoring import Visit
+
+    code = Visit(reference if reference is not None else options["model"], options).run()
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def _given(name: str) -> bool:
+    """Was the option on the command line, not only in the environment?"""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is click.core.ParameterSource.COMMANDLINE

@@ -1,0 +1,117 @@
+"""What is set badly for a model, and what would put it right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from edgespec.backends.device import usable_cores
+from edgespec.backends.registry import ADAPTERS, adapter
+from edgespec.calibration import Measured, price_of_exactness
+from edgespec.control import CostModel
+from edgespec.control.attainable import best_depth, steady
+from edgespec.doctor.sections import Finding
+from edgespec.doctor.subject import Picture
+
+_MANY_FAULTS = 32
+_CROWDED = 0.2
+_WORTH = 1.1
+_LLAMA = ("llamacpp", "ik")
+_INVARIANT = ("Q4_0", "Q4_1", "Q8_0", "F16", "F32", "BF16")
+"""Weights whose rows are the same in passes of any size on llama.cpp's CPU kernels."""
+
+
+def advice(picture: Picture) -> tuple[Finding, ...]:
+    """The findings of a model, those with the greatest effect first."""
+    return (*_crowd(picture), *_memory(picture), *_threads(picture), *_exactness(picture), *_slow(picture))
+
+
+def _crowd(picture: Picture) -> Iterator[Finding]:
+    if picture.others is not None and picture.others > _CROWDED:
+        yield Finding(
+            f"Other processes took {picture.others:.0%} of the cores while this was measured: the figures are"
+            " those of a busy machine.",
+            "end them, then measure again: edgespec doctor",
+        )
+
+
+def _memory(picture: Picture) -> Iterator[Finding]:
+    mode = picture.info.settings.get("load_mode")
+    if picture.faults is not None and picture.faults > _MANY_FAULTS and mode in ("auto", "mmap"):
+        yield Finding(
+            f"The system took pages of the mapped file away while it was in use: {picture.faults} had to be"
+            " read again from the disk.",
+            "--load-mode none",
+        )
+
+
+def _threads(picture: Picture) -> Iterator[Finding]:
+    threads, cores = picture.info.settings.get("n_threads"), usable_cores()
+    asked = picture.threads or threads
+    if not isinstance(threads, int) or not isinstance(asked, int) or _on_gpu(picture):
+        return
+    if asked > cores:
+        more = f"{asked} threads are too many for {cores} usable {'core' if cores == 1 else 'cores'}"
+        used = "they wait for each other" if threads > cores else f"{threads} are used"
+        yield Finding(f"{more}: {used}.", f"leave -t out, or -t {cores}")
+    elif threads < cores:
+        yield Finding(f"Only {threads} of {cores} cores are used.", f"leave -t out, or -t {cores}")
+
+
+def _exactness(picture: Picture) -> Iterator[Finding]:
+    """Why exact verification is not free, and what would make it so."""
+    costs, settings = picture.costs, picture.info.settings
+    price = price_of_exactness(Measured(costs.exact, costs.seconds), picture.each)
+    if price < 0.005:
+        return
+    loss = f"exact verification costs {price:.1%} of the attainable rate"
+    if settings.get("flash_attn") is False:
+        yield Finding(
+            f"Flash attention is off, and no pass of several rows is exact without: {loss}.", "-fa on"
+        )
+        return
+    kinds = settings.get("type_k"), settings.get("type_v")
+    if kinds[0] == kinds[1] and not _on_gpu(picture) and settings.get("n_threads", 1) != 1 and kinds[0]:
+        yield Finding(
+            f"Keys and values are both {kinds[0]}: over more than 256 tokens one row then takes another kernel"
+            f" than several, and {loss}.",
+            "-ctk f16 -ctv bf16, or leave both out",
+        )
+        return
+    most = max(costs.exact)
+    yield Finding(
+        f"Only passes of up to {most} rows are exact with {picture.info.quantization}, and {loss}.",
+        "one of these makes it free: " + "; ".join(_free(picture)),
+    )
+
+
+def _free(picture: Picture) -> Iterator[str]:
+    """Quantisations and backends whose rows do not depend on the size of the pass."""
+    info = picture.info
+    if info.backend in _LLAMA and info.quantization not in _INVARIANT:
+        yield "the same model as Q8_0 or Q4_0"
+    for name in ("ik", "onnx", "mlx"):
+        if name in ADAPTERS and name != info.backend and not _on_gpu(picture):
+            lacking = adapter(name).missing()
+            yield f"--backend {name}" + (f" after pip install 'edgespec[{name}]'" if lacking else "")
+    yield "or do without: --numerics near"
+
+
+def _slow(picture: Picture) -> Iterator[Finding]:
+    """Does a draft that is right four times in five gain anything?"""
+    relative = CostModel(picture.costs.seconds).relative
+    if best_depth(relative, steady(0.8))[1] >= _WORTH:
+        return
+    fixes = []
+    if picture.info.backend == "llamacpp" and not _on_gpu(picture):
+        if picture.info.quantization not in ("Q8_0", "Q4_0"):
+            fixes.append("a Q8_0 or Q4_0 file of the same model")
+        fixes += [f"--backend {name}" for name in ("onnx", "ik") if name in ADAPTERS]
+    yield Finding(
+        f"Verifying is slow with {picture.info.quantization} here: 4 rows cost {relative[4]:.1f} single ones,"
+        " so only drafts that are nearly always right pay.",
+        "try " + ", or ".join(fixes) if fixes else None,
+    )
+
+
+def _on_gpu(picture: Picture) -> bool:
+    return bool(picture.info.settings.get("n_gpu_layers"))

@@ -1,0 +1,136 @@
+"""What is examined: a machine, and a model on it if there is one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from edgespec import api, hub
+from edgespec.api import Costs, Model, Settings
+from edgespec.backends.base import ModelInfo
+from edgespec.calibration import RowCounts
+from edgespec.errors import ModelFileError
+
+Progress = Callable[[str, float], None]
+_SECONDS = 10.0
+_LOADING, _MEASURING = "loading", "measuring what passes cost"
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A model as it runs here. `threads`: what was asked for.
+
+    `faults`: pages read from the disk while it was measured, None where the system does not tell. `others`:
+    the share of the usable cores' time that other processes took meanwhile, 0 to 1.
+    """
+
+    info: ModelInfo
+    draft: ModelInfo | None
+    costs: Costs
+    rows: RowCounts
+    load_seconds: float
+    threads: int | None
+    faults: int | None
+    others: float | None
+
+    @property
+    def each(self) -> float:
+        """What a token of the draft model costs, in tokens of the target."""
+        return (self.costs.draft or 0.0) / self.costs.seconds[1]
+
+
+class Subject:
+    """`reference`: as the user gave it, None for the default model. Nothing is ever fetched.
+
+    `running` is called with the loaded model before it is measured, so that it can be cancelled.
+    """
+
+    def __init__(
+        self,
+        reference: str | None,
+        settings: Settings,
+        running: Callable[[Model], None] = lambda _: None,
+    ) -> None:
+        self.reference, self.settings = reference, settings
+        self._running = running
+
+    @cached_property
+    def path(self) -> Path | None:
+        """The model's file or folder, None where the default model is not on this machine.
+
+        Raises UsageError or ModelFileError.
+        """
+        name = hub.default_card().name if self.reference is None else self.reference
+        where = hub.locate(name)
+        if isinstance(where, Path):
+            return where
+        if self.reference is None:
+            return None
+        raise ModelFileError(f"{name} is not on this machine: edgespec pull {name} fetches it")
+
+    @cached_property
+    def picture(self) -> Picture | None:
+        """The model, loaded and measured; None without one. Raises as `edgespec.load` does."""
+        if self.path is None:
+            return None
+        draft = self.settings.draft
+        if draft is not None and not isinstance(hub.locate(str(draft)), Path):
+            raise ModelFileError(f"{draft} is not on this machine: edgespec pull {draft} fetches it")
+        began = time.perf_counter()
+        with api.load(self.path, replace(self.settings, spec="auto", calibrate="idle")) as model:
+            loaded = time.perf_counter() - began
+            self._running(model)
+            with _Watch() as watch:
+                costs = model.measure(_SECONDS, lambda share: self.settings.progress(_MEASURING, share))
+            threads = self.settings.options.n_threads
+            return Picture(
+                model.info, model.draft_info, costs, model.rows, loaded, threads, watch.faults, watch.others
+            )
+
+
+class _Watch:
+    """What happened on the machine while the body ran."""
+
+    def __enter__(self) -> _Watch:
+        self._before = _faults(), _busy(), time.process_time(), time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        faults, busy, mine, began = self._before
+        now, then = _faults(), _busy()
+        self.faults = None if now is None or faults is None else now - faults
+        self.others: float | None = None
+        if busy is not None and then is not None:
+            cores, seconds = then[1], max(time.perf_counter() - began, 1e-3)
+            share = (then[0] - busy[0] - (time.process_time() - mine)) / (cores * seconds)
+            self.others = min(max(share, 0.0), 1.0)
+
+
+def _faults() -> int | None:
+    """Pages that this process had to wait for."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_majflt
+    return None
+
+
+def _busy() -> tuple[float, int] | None:
+    """(seconds that the processors open to this process have worked for anybody, how many they are)."""
+    if not sys.platform.startswith("linux"):
+        return None
+    try:
+        names = {f"cpu{n}" for n in os.sched_getaffinity(0)}
+        rows = [line.split() for line in Path("/proc/stat").read_text("ascii", "replace").splitlines()]
+        tick = os.sysconf("SC_CLK_TCK")
+        # user, nice, system, (idle, iowait,) irq, softirq, steal
+        mine = [[int(t) for t in row[1:9]] for row in rows if row and row[0] in names]
+        return sum(sum(t) - t[3] - t[4] for t in mine) / tick, len(mine)
+    except (OSError, ValueError, IndexError):
+        return None
