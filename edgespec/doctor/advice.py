@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from edgespec.backends.device import usable_cores
 from edgespec.backends.registry import ADAPTERS, adapter
@@ -69,11 +72,10 @@ def _exactness(picture: Picture) -> Iterator[Finding]:
             f"Flash attention is off, and no pass of several rows is exact without: {loss}.", "-fa on"
         )
         return
-    kinds = settings.get("type_k"), settings.get("type_v")
-    if kinds[0] == kinds[1] and not _on_gpu(picture) and settings.get("n_threads", 1) != 1 and kinds[0]:
+    if _splits_single_rows(picture):
         yield Finding(
-            f"Keys and values are both {kinds[0]}: over more than 256 tokens one row then takes another kernel"
-            f" than several, and {loss}.",
+            f"Keys and values are both {settings['type_k']}: over more than 256 tokens one row then takes"
+            f" another kernel than several, and {loss}.",
             "-ctk f16 -ctv bf16, or leave both out",
         )
         return
@@ -84,16 +86,34 @@ def _exactness(picture: Picture) -> Iterator[Finding]:
     )
 
 
+def _splits_single_rows(picture: Picture) -> bool:
+    """llama.cpp on a CPU spreads the cache of a single row over its threads where both types are these."""
+    settings = picture.info.settings
+    types = {settings.get("type_k"), settings.get("type_v")}
+    return types in ({"f16"}, {"f32"}) and settings.get("n_threads") != 1 and not _on_gpu(picture)
+
+
 def _free(picture: Picture) -> Iterator[str]:
     """Quantisations and backends whose rows do not depend on the size of the pass."""
     info = picture.info
     if info.backend in _LLAMA and info.quantization not in _INVARIANT:
         yield "the same model as Q8_0 or Q4_0"
-    for name in ("ik", "onnx", "mlx"):
-        if name in ADAPTERS and name != info.backend and not _on_gpu(picture):
-            lacking = adapter(name).missing()
-            yield f"--backend {name}" + (f" after pip install 'edgespec[{name}]'" if lacking else "")
-    yield "or do without: --numerics near"
+    yield from _other_backends(picture)
+    yield "or do without, --numerics near"
+
+
+def _other_backends(picture: Picture) -> Iterator[str]:
+    """Those that verify exactly on this kind of device, with what they need before."""
+    path = Path(picture.info.path)
+    exact = ("mlx",) if sys.platform == "darwin" else () if _on_gpu(picture) else ("ik", "onnx")
+    for name in exact:
+        if name == picture.info.backend or name not in ADAPTERS:
+            continue
+        needs = [f"pip install 'edgespec[{name}]'"] if adapter(name).missing() else []
+        if adapter(name).refuses(path):
+            needs.append(f"edgespec convert {shlex.quote(path.name)} --to {name}")
+        if name != "ik" or not adapter(name).refuses(path):
+            yield f"--backend {name}" + (f" after {' and '.join(needs)}" if needs else "")
 
 
 def _slow(picture: Picture) -> Iterator[Finding]:
@@ -101,11 +121,9 @@ def _slow(picture: Picture) -> Iterator[Finding]:
     relative = CostModel(picture.costs.seconds).relative
     if best_depth(relative, steady(0.8))[1] >= _WORTH:
         return
-    fixes = []
-    if picture.info.backend == "llamacpp" and not _on_gpu(picture):
-        if picture.info.quantization not in ("Q8_0", "Q4_0"):
-            fixes.append("a Q8_0 or Q4_0 file of the same model")
-        fixes += [f"--backend {name}" for name in ("onnx", "ik") if name in ADAPTERS]
+    fixes = list(_other_backends(picture))
+    if picture.info.backend in _LLAMA and picture.info.quantization not in ("Q8_0", "Q4_0"):
+        fixes.insert(0, "a Q8_0 or Q4_0 file of the same model")
     yield Finding(
         f"Verifying is slow with {picture.info.quantization} here: 4 rows cost {relative[4]:.1f} single ones,"
         " so only drafts that are nearly always right pay.",
