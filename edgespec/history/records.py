@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -117,11 +118,8 @@ def shortened(text: str) -> str:
 
 def runs_of(pieces: Iterable[Piece]) -> tuple[Run, ...]:
     """Who proposed which stretch of an answer."""
-    runs: list[Run] = []
-    for piece in pieces:
-        run = Run(len(piece.text), piece.source, piece.kind == "thinking")
-        if runs and runs[-1][1:] == run[1:]:
-            run = run._replace(length=run.length + runs.pop().length)
-        if run.length:
-            runs.append(run)
-    return tuple(runs)
+    runs = groupby((piece for piece in pieces if piece.text), key=lambda piece: (piece.source, piece.kind))
+    return tuple(
+        Run(sum(len(piece.text) for piece in group), source, kind == "thinking")
+        for (source, kind), group in runs
+    )

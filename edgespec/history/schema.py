@@ -19,6 +19,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             role TEXT NOT NULL, state TEXT NOT NULL, created REAL NOT NULL,
             model TEXT, finish TEXT, figures TEXT, runs TEXT, content TEXT NOT NULL)""",
         "CREATE INDEX turn_conversation ON turn (conversation, id)",
+        "CREATE INDEX turn_partial ON turn (id) WHERE state = 'partial'",
         "CREATE INDEX conversation_updated ON conversation (updated)",
         # trigrams find parts of words, in any script; an answer is indexed when it is whole
         """CREATE VIRTUAL TABLE turn_text USING fts5 (

@@ -16,7 +16,13 @@ from edgespec.history.schema import migrate
 
 PATIENCE = 5.0
 """Seconds to wait for another process's transaction."""
+_HELP = {
+    sqlite3.SQLITE_FULL: "make room on the disk",
+    sqlite3.SQLITE_BUSY: "another process holds it; try again",
+    sqlite3.SQLITE_ERROR: "SQLite 3.34 or newer with FTS5 is needed",
+}
 Entries = list[Entry]
+_PERHAPS = "SELECT rowid FROM turn_text(?) UNION ALL SELECT id FROM turn WHERE state = 'partial'"
 _LATEST = "ORDER BY c.updated DESC, c.id DESC"
 
 
@@ -88,7 +94,7 @@ class History:
         where = holds.format("t.content")
         if long:
             match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
-            where += " AND (t.state = 'partial' OR t.id IN (SELECT rowid FROM turn_text(?)))"
+            where += f" AND t.id IN ({_PERHAPS})"
         found = self._read(
             f"SELECT t.conversation, t.content FROM turn t WHERE {where} ORDER BY t.id",
             *words,
@@ -175,7 +181,9 @@ class History:
 
     def _cause(self, error: sqlite3.Error | OSError) -> str:
         what = error.strerror if isinstance(error, OSError) else str(error)
-        return f"the history {self.path}: {what}"
+        code = getattr(error, "sqlite_errorcode", None)
+        help = _HELP.get((code or 0) & 0xFF, "set EDGESPEC_DATA to a folder that can be written")
+        return f"the history {self.path} cannot be used ({what}): {help}"
 
     def _open(self) -> sqlite3.Connection:
         """A connection to a sound file."""
