@@ -21,6 +21,10 @@ class UnsupportedModelError(EdgespecError):
     """The file is sound, but this backend does not know its architecture or quantisation."""
 
 
+class ConversionError(EdgespecError):
+    """A model file could not be written in another form."""
+
+
 class DownloadError(EdgespecError):
     """A model could not be fetched."""
 

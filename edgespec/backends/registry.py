@@ -12,6 +12,7 @@ ADAPTERS = {
     "llamacpp": "edgespec.backends.llamacpp",
     "ik": "edgespec.backends.ik",
     "mlx": "edgespec.backends.mlx",
+    "onnx": "edgespec.backends.onnx",
 }
 
 

@@ -35,6 +35,9 @@ COMMANDS = {
     "show": Entry("edgespec.cli.show", "show", "Show what a model is, and which models may draft for it."),
     "search": Entry("edgespec.cli.listing", "search", "Search the catalogue."),
     "rm": Entry("edgespec.cli.remove", "rm", "Delete a model from edgespec's store."),
+    "convert": Entry(
+        "edgespec.cli.convert", "convert", "Write a GGUF model as a folder for ONNX Runtime or MLX."
+    ),
     "replay": Entry(
         "edgespec.cli.replay", "replay", "Try the controller on recorded answers, with no model."
     ),

@@ -12,7 +12,7 @@ import numpy as np
 
 from edgespec.convert import tokenizer
 from edgespec.convert.mlx_form import Parameter, config, layout, narrow, parameters, quantization
-from edgespec.convert.weights import VOCABULARY, Weights
+from edgespec.convert.weights import Weights
 
 _SHARD_BYTES: Final = 1 << 28
 _CLASSES: Final = {
@@ -37,7 +37,7 @@ def write(
         described["quantization"] = described["quantization_config"] = quantization(bits)
     described["architectures"] = [_CLASSES[weights.architecture]]
     described["edgespec"] = {"source": source.name, "name": weights.facts.get("general.name", source.stem)}
-    _tokenizer(weights, folder, notify)
+    tokenizer.write(weights, folder, notify)
     rounded: dict[str, Rounded] = {}
     _save(_counted(weights, rounded, progress), folder)
     for kind, found in sorted(rounded.items()):
@@ -111,23 +111,6 @@ def _save(arrays: Iterator[tuple[str, np.ndarray[Any, Any]]], folder: Path) -> N
         places |= dict.fromkeys(names, shard)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))}
     _write_json(folder / "model.safetensors.index.json", index)
-
-
-def _tokenizer(weights: Weights, folder: Path, notify: Callable[[str], None]) -> None:
-    """The vocabulary itself, and a tokenizer.json for mlx-lm where that can say the same."""
-    (folder / VOCABULARY).write_bytes(weights.vocabulary_file())
-    words = tokenizer.words(weights)
-    if words.chat_template:
-        (folder / "chat_template.jinja").write_text(words.chat_template, "utf-8")
-    made = tokenizer.tokenizer_json(weights, words)
-    if made is None:
-        notify(
-            "this tokenizer has no known tokenizer.json: the folder runs with edgespec; "
-            "for other programs add the original model's"
-        )
-        return
-    made.save(str(folder / "tokenizer.json"))
-    _write_json(folder / "tokenizer_config.json", tokenizer.tokenizer_config(weights, words))
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from edgespec.convert.weights import Weights
+from edgespec.convert.weights import VOCABULARY, Weights
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -32,6 +35,24 @@ class Words:
     merges: list[str]
     kinds: list[int]
     chat_template: str | None
+
+
+def write(weights: Weights, folder: Path, notify: Callable[[str], None]) -> None:
+    """The vocabulary itself, and a tokenizer.json for other programs where that can say the same."""
+    (folder / VOCABULARY).write_bytes(weights.vocabulary_file())
+    lists = words(weights)
+    if lists.chat_template:
+        (folder / "chat_template.jinja").write_text(lists.chat_template, "utf-8")
+    made = tokenizer_json(weights, lists)
+    if made is None:
+        notify(
+            "this tokenizer has no known tokenizer.json: the folder runs with edgespec; "
+            "for other programs add the original model's"
+        )
+        return
+    made.save(str(folder / "tokenizer.json"))
+    described = json.dumps(tokenizer_config(weights, lists), indent=2, ensure_ascii=False)
+    (folder / "tokenizer_config.json").write_text(described + "\n", "utf-8")
 
 
 def words(weights: Weights) -> Words:

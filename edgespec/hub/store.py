@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ import platformdirs
 
 from edgespec.errors import DownloadError
 from edgespec.hub.catalogue import ModelSource
+from edgespec.hub.locking import is_open, try_lock
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, label)`; whatever it raises stops the download cleanly."""
@@ -96,7 +96,7 @@ class Store:
                 handle = path.open("ab")
             with handle:
                 with writing(self.root):
-                    held = _try_lock(handle.fileno()) and _is_open(path, handle.fileno())
+                    held = try_lock(handle.fileno()) and is_open(path, handle.fileno())
                 if held:
                     yield
                     return
@@ -152,32 +152,3 @@ def _size(path: Path) -> int:
     with suppress(OSError):
         return path.stat().st_size
     return 0
-
-
-def _is_open(path: Path, descriptor: int) -> bool:
-    """Is it still this file that the name leads to? Somebody may have deleted it before it was locked."""
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _try_lock(descriptor: int) -> bool:
-    """True once the lock is held; OSError where the file system has no locks."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EDEADLK):
-                return False
-            raise
-    else:
-        import fcntl
-
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True

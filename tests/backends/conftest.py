@@ -90,11 +90,28 @@ def file_vocabulary(q8_0_path):
 
 
 @pytest.fixture(scope="session")
-def real_subject(q8_0_path, file_vocabulary, forced_tokens, q8_0_reference):
+def real_subject(q8_0_path, file_vocabulary, forced_tokens, q8_0_reference, request):
     """The small model on a backend of the registry."""
     from tests.backends import subjects
 
     def subject(name):
-        return subjects.real(name, q8_0_path, file_vocabulary, forced_tokens, q8_0_reference)
+        path = request.getfixturevalue("q8_0_onnx") if name == "onnx" else q8_0_path
+        return subjects.real(name, path, file_vocabulary, forced_tokens, q8_0_reference)
 
     return subject
+
+
+def _onnx(source: Path, folder: Path) -> Path:
+    from edgespec.convert import convert
+
+    return convert(source, "onnx", folder, notify=print, progress=lambda share: None)
+
+
+@pytest.fixture(scope="session")
+def q8_0_onnx(q8_0_path, tmp_path_factory) -> Path:
+    return _onnx(q8_0_path, tmp_path_factory.mktemp("made") / "smollm2.Q8_0")
+
+
+@pytest.fixture(scope="session")
+def q4_0_onnx(q4_0_path, tmp_path_factory) -> Path:
+    return _onnx(q4_0_path, tmp_path_factory.mktemp("made") / "smollm2.Q4_0")
