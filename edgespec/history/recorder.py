@@ -90,7 +90,10 @@ class Recorder:
         return self._document.kept.id
 
     def begin(self, conversation: Conversation | None = None) -> None:
-        """Go over to another conversation. None is a new one with the same system message and model."""
+        """Go over to another conversation. None is a new one with the same system message and model.
+
+        To load a conversation again that was just left, `flush` before.
+        """
         with self._state:
             self._settle(None, None)
             if self._document.dirty:
