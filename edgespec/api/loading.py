@@ -9,22 +9,24 @@ from pathlib import Path
 from typing import Literal
 
 from edgespec import hub
+from edgespec.api import pairing
 from edgespec.api.backends import AUTO, check_name, pick
 from edgespec.api.calibrating import Calibrator
+from edgespec.api.fitting import fitted
 from edgespec.api.model import Model, Speculation, When
+from edgespec.api.pairing import Pair
+from edgespec.api.payoff import objection
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.backends.registry import adapter
-from edgespec.calibration import SECONDS, RowCounts
+from edgespec.calibration import SECONDS, Measurements, RowCounts, fingerprint
 from edgespec.control import Calibration, Controller, CostModel, FixedPolicy
 from edgespec.engine import VerifyMode
 from edgespec.errors import (
     BackendError,
-    DownloadError,
     DraftError,
-    ModelFileError,
-    UnsupportedModelError,
     UsageError,
 )
+from edgespec.hub import used
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
 from edgespec.types import Source
 
@@ -46,11 +48,12 @@ class Settings:
     with proposers named in `spec` that many are drafted in every round, whether it pays or not.
 
     `backend`: one of `backends.registry.ADAPTERS`, or "auto". `draft_backend` likewise; "auto" is the
-    target's where that loads the draft. `notify` takes one-line notices for the user.
+    target's where that loads the draft. `draft`: a model, "auto" for the best on this machine if one pays,
+    None or "none" for none. `notify` takes one-line notices for the user.
     """
 
     backend: str = AUTO
-    draft: str | Path | None = None
+    draft: str | Path | None = pairing.AUTO
     draft_backend: str = AUTO
     spec: str = "auto"
     draft_max: int | None = None
@@ -82,12 +85,15 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     sources = _sources(s.spec, s.draft)
     check_name(s.backend)
     check_name(s.draft_backend)
-    path = _resolve(model, s)
-    draft_path = _resolve_draft(s) if "draft" in sources else None
+    target = _resolve(model, s)
+    backend = pick(target.path, s.backend)
     options = replace(s.options, exact=s.numerics != "near")
-    loaded = _load(path, pick(path, s.backend), options, s, "loading")
+    pair = pairing.choose(target, s.draft, s.spec, lambda: _resolve(s.draft, s), drafts="draft" in sources)
+    options, pair = fitted(target, pair, backend, options, s.notify)
+    used.mark(target.path)
+    loaded = _load(target.path, backend, options, s, "loading")
     try:
-        return assemble(loaded, path, draft_path, s)
+        return assemble(loaded, target.path, pair, s)
     except BaseException:
         loaded.backend.close()
         raise
@@ -99,21 +105,21 @@ def _sources(spec: str, draft: str | Path | None) -> tuple[Source, ...]:
     unknown = [name for name in names if name not in SPECS]
     if unknown or not names or (len(names) > 1 and {"auto", "off"} & set(names)):
         raise UsageError(f"--spec is one of {', '.join(SPECS)}, or proposers joined by commas; not {spec!r}")
-    if "draft" in names and draft is None:
-        raise UsageError("--spec draft needs a draft model: give one with -md FILE")
+    if "draft" in names and not pairing.wanted(draft):
+        raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")
     if names == ["off"]:
         return ()
     known: tuple[Source, ...] = ("suffix", "ngram", "draft")
     # A suffix match is an n-gram match of any length, so the index adds nothing beside it.
     wanted = ("suffix", "draft") if names == ["auto"] else names
-    return tuple(name for name in known if name in wanted and (name != "draft" or draft is not None))
+    return tuple(name for name in known if name in wanted and (name != "draft" or pairing.wanted(draft)))
 
 
-def _resolve(reference: str | Path | None, s: Settings) -> Path:
+def _resolve(reference: str | Path | None, s: Settings) -> hub.Opened:
     def progress(done: int, total: int, label: str) -> None:
         s.progress(label, done / total if total else 0.0)
 
-    return hub.resolve(None if reference is None else str(reference), progress=progress, notify=s.notify)
+    return hub.opened(None if reference is None else str(reference), progress=progress, notify=s.notify)
 
 
 def _load(path: Path, backend: str, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
@@ -124,13 +130,14 @@ def _load(path: Path, backend: str, options: LoadOptions, s: Settings, label: st
     return adapter(backend).load(path, replace(options, notify=s.notify, progress=progress))
 
 
-def assemble(target: LoadedModel, path: Path, draft_path: Path | None, s: Settings) -> Model:
+def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) -> Model:
     """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises."""
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {"suffix": suffix, "ngram": NgramProposer()}
-    draft = None
-    if draft_path is not None:
-        draft, shared = _load_draft(target, path, draft_path, s)
+    drafting, pair = _drafting(target, path, pair or Pair(), s)
+    draft, draft_path = None, pair.path
+    if drafting is not None:
+        draft, shared = drafting
         proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, suffix)
     try:
         speculates = bool(_sources(s.spec, draft_path))
@@ -164,7 +171,9 @@ def assemble(target: LoadedModel, path: Path, draft_path: Path | None, s: Settin
             return Speculation(policy, mine, save)
 
         rows = calibrator.rows if calibrator else RowCounts("exact", "plain decoding", (1,))
-        return Model(target, draft, speculate, s.spec, rows, s.verify, s.notify, calibrator, s.calibrate)
+        return Model(
+            target, draft, speculate, s.spec, rows, s.verify, s.notify, calibrator, s.calibrate, pair.reason
+        )
     except BaseException:
         if draft is not None:
             draft.backend.close()
@@ -177,15 +186,26 @@ def _is_due(s: Settings) -> bool:
     return s.calibrate == "first" or fixed
 
 
-_UNUSABLE = (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError)
-
-
-def _resolve_draft(s: Settings) -> Path:
-    """Checked before the target loads, which may take long. Raises DraftError."""
+def _drafting(
+    target: LoadedModel, path: Path, pair: Pair, s: Settings
+) -> tuple[tuple[LoadedModel, int] | None, Pair]:
+    """The draft model, loaded; without it where nobody asked for it and it cannot be used or cannot pay."""
+    if pair.path is None:
+        return None, pair
+    if not pair.asked:
+        stored = Measurements(fingerprint(path), target.info.settings)
+        if why := objection(stored, fingerprint(pair.path)):
+            return None, pair.without(f"{pair.path.name} is not loaded: {why}; --draft {pair.path} loads it")
     try:
-        return _resolve(s.draft, s)
-    except _UNUSABLE as error:
-        raise DraftError(f"the draft model cannot be used: {error}") from error
+        loaded = _load_draft(target, path, pair.path, s)
+    except DraftError as error:
+        if pair.asked:
+            raise
+        s.notify(f"no draft model: {error}")
+        return None, pair.without(str(error))
+    if not pair.asked:
+        s.notify(f"draft model {pair.reason}")
+    return loaded, pair
 
 
 def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) -> tuple[LoadedModel, int]:
@@ -196,7 +216,7 @@ def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) 
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1, exact=False)
         backend = pick(draft_path, s.draft_backend, preferred=target.info.backend)
         draft = _load(draft_path, backend, options, s, "loading the draft model")
-    except _UNUSABLE as error:
+    except pairing.UNUSABLE as error:
         raise DraftError(f"the draft model cannot be used: {error}") from error
     try:
         return draft, compare(target.vocabulary, draft.vocabulary, path.name, draft_path.name)

@@ -68,9 +68,12 @@ class Model:
         notify: Callable[[str], None],
         calibrator: Calibrator | None = None,
         when: When = "between",
+        pairing: str = "",
     ) -> None:
         self.info: ModelInfo = target.info
         self.draft_info: ModelInfo | None = draft.info if draft else None
+        self.pairing = pairing
+        """Why this draft model, or why none, in one line."""
         self.rows = rows
         self.verify: VerifyMode = verify
         self.stats = Summary()

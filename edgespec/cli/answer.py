@@ -17,6 +17,7 @@ from edgespec.cli.failure import OutputError, explain
 from edgespec.cli.keeping import KeptChat, reference
 from edgespec.cli.options import DEFAULT_TOKENS
 from edgespec.cli.printers import JsonPrinter, Printer, TextPrinter
+from edgespec.cli.references import names_draft
 from edgespec.cli.trace import Trace
 from edgespec.cli.worker import Worker
 from edgespec.errors import EdgespecError, UsageError
@@ -186,7 +187,7 @@ def _load(job: Job, console: Console, worker: Worker) -> Model:
         worker.check()
         console.step(label, share)
 
-    if o["model_draft"] is not None and o["spec"] != "auto" and "draft" not in o["spec"]:
+    if names_draft(o["model_draft"]) and o["spec"] != "auto" and "draft" not in o["spec"]:
         console.say(f"the draft model is not used with --spec {o['spec']}")
     settings = Settings(
         backend=o["backend"],

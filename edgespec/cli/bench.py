@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from edgespec.cli.options import Command, Number, Option, model_options, verbose_option
+from edgespec.cli.references import ModelReference, chosen
 
 
 @click.command(
@@ -15,7 +16,7 @@ from edgespec.cli.options import Command, Number, Option, model_options, verbose
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Figures are explained below the table and in docs/benchmarking.md.",
 )
-@click.argument("reference", metavar="[MODEL]", required=False, type=click.Path())
+@click.argument("reference", metavar="[MODEL]", required=False, type=ModelReference())
 @model_options
 @click.option(
     "--spec",
@@ -147,8 +148,7 @@ def bench(reference: str | None, **options: Any) -> None:
 
     Plain decoding and every configuration take turns on the same prompts. MODEL is as in edgespec run.
     """
-    if reference is not None and options["model"] is not None:
-        raise click.UsageError("the model is given twice: as MODEL and with -m")
+    model = chosen(reference, options)
     if options["anyway"] and options["compare"] is None:
         raise click.UsageError("--anyway belongs to --compare A B")
     from edgespec.cli import benching
@@ -156,6 +156,6 @@ def bench(reference: str | None, **options: Any) -> None:
     if options["compare"] is not None:
         code = benching.compare(*options["compare"], anyway=options["anyway"])
     else:
-        code = benching.Bench(reference if reference is not None else options["model"], options).run()
+        code = benching.Bench(model, options).run()
     if code:
         raise click.exceptions.Exit(code)

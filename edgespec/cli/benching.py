@@ -25,6 +25,7 @@ from edgespec.bench.runner import Contender, Plan, measure
 from edgespec.cli.answer import ANSWER_PATIENCE, LOAD_PATIENCE, native_options
 from edgespec.cli.console import Console
 from edgespec.cli.printers import Stdout
+from edgespec.cli.references import names_draft
 from edgespec.cli.worker import Worker
 from edgespec.errors import Cancelled, EdgespecError, UsageError
 
@@ -103,7 +104,7 @@ class Bench:
 
         settings = Settings(
             backend=self._o["backend"],
-            draft=self._o["model_draft"] if self._drafts() else None,
+            draft=self._draft(),
             draft_backend=self._o["draft_backend"],
             draft_max=self._o["draft_max"],
             numerics=self._o["numerics"],
@@ -113,10 +114,12 @@ class Bench:
         )
         return edgespec.load(self._reference, settings, **native_options(self._o))
 
-    def _drafts(self) -> bool:
-        """Is a draft model of any use?"""
+    def _draft(self) -> str | None:
+        """The draft model, where one is of any use; traces have one only if it was named."""
+        draft: str | None = self._o["model_draft"]
         used = {part for name, _ in self._configurations for part in name.split("+")}
-        return bool(self._o["record"]) or bool(used & {"auto", "draft"})
+        recorded = self._o["record"] and names_draft(draft)
+        return draft if recorded or (not self._o["record"] and used & {"auto", "draft"}) else None
 
     def _contenders(self, model: Model) -> list[Contender]:
         meter = EnergyMeter()
@@ -232,13 +235,14 @@ def _opened(path: str) -> Iterator[Callable[[str], object]]:
 
 def _configurations(spec: str | None, draft: str | None) -> list[tuple[str, str]]:
     """(name, spec as `Settings` has it) without plain, which is always measured."""
-    names = [name.strip().lower() for name in (spec or ("auto,draft" if draft else "auto")).split(",")]
+    usual = "auto,draft" if names_draft(draft) else "auto"
+    names = [name.strip().lower() for name in (spec or usual).split(",")]
     chosen = [name for name in dict.fromkeys(names) if name not in ("", "off", PLAIN)]
     parts = {part for name in chosen for part in name.split("+")}
     if not chosen or parts - set(SPECS) or any(name != "auto" and "auto" in name for name in chosen):
         raise UsageError(f"--spec takes {', '.join(SPECS)}, joined by commas, or by + into one; not {spec!r}")
-    if "draft" in parts and draft is None:
-        raise UsageError("--spec draft needs a draft model: give one with -md FILE")
+    if "draft" in parts and (draft or "none").lower() == "none":
+        raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")
     return [(name, name.replace("+", ",")) for name in chosen]
 
 

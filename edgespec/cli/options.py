@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from edgespec.cli.references import ModelReference
 from edgespec.cli.terminal import valid
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,14 +113,24 @@ prompt_options = _group(
 
 model_options = _group(
     "Model",
-    _o("-m", "--model", type=click.Path(), metavar="MODEL", help="The same as MODEL."),
+    _o("-m", "--model", type=ModelReference(), metavar="MODEL", help="The same as MODEL."),
+    _o(
+        "-hf",
+        "--hf-repo",
+        "hf_repo",
+        metavar="ORG/REPO[:QUANT]",
+        help="A model from Hugging Face, Q4_K_M or the nearest without QUANT.",
+    ),
     _o(
         "-md",
         "--model-draft",
+        "--draft",
         "model_draft",
-        type=click.Path(),
+        type=ModelReference(words=("auto", "none")),
+        default="auto",
         metavar="MODEL",
-        help="A small model with the same vocabulary that drafts for the big one.",
+        help="A small model with the same vocabulary that drafts for the big one; auto for the best on this"
+        " machine, none for none.",
     ),
     _o(
         "--backend",

@@ -66,6 +66,11 @@ def chosen(reference: str | None, options: dict[str, Any]) -> str | None:
 _WAYS = {"model": "with -m", "hf_repo": "with -hf"}
 
 
+def names_draft(draft: str | None) -> bool:
+    """Did a person name a draft model, rather than leave the choice or want none?"""
+    return draft is not None and draft.lower() not in ("auto", "none")
+
+
 def repository(text: str) -> str:
     """What `-hf` was given, as a reference."""
     lowered = text.lower()

@@ -22,6 +22,7 @@ def facts(model: Model) -> dict[str, Any]:
         "backend": info.backend,
         "device": info.device,
         "draft": model.draft_info.path if model.draft_info else None,
+        "draft_reason": model.pairing,
         "numerics": model.rows.mode,
         "numerics_reason": model.rows.reason,
         "exact_rows": list(model.rows.exact),
@@ -75,8 +76,10 @@ def block(model: Model, seed: int) -> str:
         "speculation": f"{'on' if status.on else 'off'}: {status.reason};"
         f" proposer {status.proposer}, depth {status.depth}, verify {model.verify}",
     }
+    rows["draft model"] = model.pairing
     if model.draft_info is not None:
-        rows["draft model"] = f"{Path(model.draft_info.path).name}, {model.draft_info.quantization}"
+        named = f"{Path(model.draft_info.path).name}, {model.draft_info.quantization}"
+        rows["draft model"] = f"{named} ({model.pairing})"
     return "\n".join(f"{label:<{_INDENT}}{text}" for label, text in rows.items())
 
 

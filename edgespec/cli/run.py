@@ -16,6 +16,7 @@ from edgespec.cli.options import (
     speculation_options,
 )
 from edgespec.cli.prompt import gather
+from edgespec.cli.references import ModelReference, chosen
 from edgespec.cli.stored import StoredCommand
 from edgespec.cli.terminal import is_terminal
 
@@ -31,7 +32,7 @@ from edgespec.cli.terminal import is_terminal
     epilog="Every option can also be set by a variable, EDGESPEC_CTX_SIZE is --ctx-size, or be kept:"
     " edgespec config --help.",
 )
-@click.argument("reference", metavar="[MODEL]", required=False, type=click.Path())
+@click.argument("reference", metavar="[MODEL]", required=False, type=ModelReference())
 @prompt_options
 @model_options
 @sampling_options
@@ -41,10 +42,10 @@ from edgespec.cli.terminal import is_terminal
 def run(reference: str | None, **options: Any) -> None:
     """Answer a prompt, or chat when there is none.
 
-    MODEL is a GGUF file or a name of the catalogue. Without it a small default model is fetched once.
+    MODEL is a GGUF file, a name that edgespec ls or edgespec search shows, or a Hugging Face repository such
+    as org/repo:Q4_K_M. Without it a small default model is fetched once.
     """
-    if reference is not None and _given("model"):
-        raise click.UsageError("the model is given twice: as MODEL and with -m")
+    model = chosen(reference, options)
     if any(not stop for stop in options["stop"]):
         raise click.UsageError("a stop text is empty")
     if options["raw"] and options["conversation"]:
@@ -60,7 +61,7 @@ def run(reference: str | None, **options: Any) -> None:
         options["history"] = False
     from edgespec.cli.answer import Job, answer
 
-    code = answer(Job(reference if reference is not None else options["model"], prompt, options))
+    code = answer(Job(model, prompt, options))
     if code:
         raise click.exceptions.Exit(code)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgespec.errors import ModelFileError, UsageError
@@ -19,6 +19,7 @@ __all__ = [
     "Card",
     "Header",
     "Notify",
+    "Opened",
     "Progress",
     "Removed",
     "cards",
@@ -26,6 +27,7 @@ __all__ = [
     "default_card",
     "files",
     "locate",
+    "opened",
     "remove",
     "resolve",
 ]
@@ -40,11 +42,26 @@ def resolve(reference: str | None, *, progress: Progress | None = None, notify: 
     A folder that holds a model is not looked into further. Raises UsageError, ModelFileError,
     UnsupportedModelError or DownloadError.
     """
+    return opened(reference, progress=progress, notify=notify).path
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A model that may be loaded from `path`; `header` None is a folder, which nobody has looked into."""
+
+    path: Path
+    header: Header | None
+
+
+def opened(
+    reference: str | None, *, progress: Progress | None = None, notify: Notify | None = None
+) -> Opened:
+    """As `resolve`, with the header that was checked."""
     path = _path(reference, progress or _silent, notify or _silent)
     if _is_model_folder(path):
-        return path
-    gguf.check(path)
-    return shards.first(path)
+        return Opened(path, None)
+    header = gguf.check(path)
+    return Opened(shards.first(path), header)
 
 
 def locate(reference: str) -> Path | Card:

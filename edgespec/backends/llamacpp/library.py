@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -29,27 +30,46 @@ def library() -> Library:
     return Library("llamacpp", "llama.cpp", version, native, native._lib, is_control, errors, log)
 
 
-@cache
-def gpu_names() -> tuple[str, ...]:
-    """Descriptions of the GPUs that this build of the library can use."""
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """`free`: bytes of its memory that nobody had taken when this was asked."""
+
+    name: str
+    free: int
+
+
+def gpus() -> tuple[Gpu, ...]:
+    """The GPUs that this build of the library can use."""
     library()
     try:
-        from llama_cpp._ggml import libggml
+        from llama_cpp._ggml import libggml as ggml
 
-        libggml.ggml_backend_dev_count.restype = ctypes.c_size_t
-        libggml.ggml_backend_dev_get.restype = ctypes.c_void_p
-        libggml.ggml_backend_dev_get.argtypes = [ctypes.c_size_t]
-        libggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
-        libggml.ggml_backend_dev_description.argtypes = [ctypes.c_void_p]
-        libggml.ggml_backend_dev_description.restype = ctypes.c_char_p
-        devices = [libggml.ggml_backend_dev_get(i) for i in range(libggml.ggml_backend_dev_count())]
-        return tuple(
-            libggml.ggml_backend_dev_description(device).decode("utf-8", "replace")
-            for device in devices
-            if libggml.ggml_backend_dev_type(device) in _GPU_DEVICES
-        )
+        size = ctypes.c_size_t
+        ggml.ggml_backend_dev_count.restype = size
+        ggml.ggml_backend_dev_get.restype = ctypes.c_void_p
+        ggml.ggml_backend_dev_get.argtypes = [size]
+        ggml.ggml_backend_dev_type.argtypes = [ctypes.c_void_p]
+        ggml.ggml_backend_dev_description.argtypes = [ctypes.c_void_p]
+        ggml.ggml_backend_dev_description.restype = ctypes.c_char_p
+        ggml.ggml_backend_dev_memory.argtypes = [ctypes.c_void_p, ctypes.POINTER(size), ctypes.POINTER(size)]
+        ggml.ggml_backend_dev_memory.restype = None
+        found: list[Gpu] = []
+        for i in range(ggml.ggml_backend_dev_count()):
+            device = ggml.ggml_backend_dev_get(i)
+            if ggml.ggml_backend_dev_type(device) in _GPU_DEVICES:
+                free, total = size(), size()
+                ggml.ggml_backend_dev_memory(device, ctypes.byref(free), ctypes.byref(total))
+                name = ggml.ggml_backend_dev_description(device).decode("utf-8", "replace")
+                found.append(Gpu(name, free.value))
+        return tuple(found)
     except (ImportError, AttributeError, OSError):
         return ()
+
+
+@cache
+def gpu_names() -> tuple[str, ...]:
+    """Descriptions of these GPUs."""
+    return tuple(gpu.name for gpu in gpus())
 
 
 @cache

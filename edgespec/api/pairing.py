@@ -1,0 +1,92 @@
+"""The draft model of a target: the one that was asked for, or the best on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from edgespec import hub
+from edgespec.errors import (
+    BackendError,
+    DownloadError,
+    DraftError,
+    ModelFileError,
+    UnsupportedModelError,
+    UsageError,
+)
+from edgespec.hub import local, pairing
+from edgespec.hub.gguf import Header
+
+AUTO, NONE = "auto", "none"
+
+
+UNUSABLE = (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError)
+"""What keeps a draft model from being used, short of its vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """`path` None is no draft model. `asked`: a person named it. `reason`: why this one, or why none."""
+
+    path: Path | None = None
+    header: Header | None = None
+    asked: bool = False
+    reason: str = ""
+
+    def without(self, reason: str) -> Pair:
+        return replace(self, path=None, header=None, reason=reason)
+
+
+def wanted(draft: str | Path | None) -> bool:
+    """Is there to be a draft model, if one suits?"""
+    return draft is not None and str(draft).lower() != NONE
+
+
+def choose(
+    target: hub.Opened,
+    draft: str | Path | None,
+    spec: str,
+    resolve: Callable[[], hub.Opened],
+    *,
+    drafts: bool,
+) -> Pair:
+    """The draft model, before the target loads, which may take long; `drafts`: may one be used at all?
+
+    `resolve` opens the one that was asked for. Raises DraftError when that, or a draft that `spec` insists
+    on, cannot be had.
+    """
+    if not drafts:
+        off = spec != "off" and not wanted(draft)
+        return Pair(reason="--draft none" if off else f"none is used with --spec {spec}")
+    if str(draft).lower() != AUTO:
+        try:
+            opened = resolve()
+        except UNUSABLE as error:
+            raise DraftError(f"the draft model cannot be used: {error}") from error
+        return Pair(opened.path, opened.header, True, "it was asked for")
+    pair = best(target.path, target.header)
+    if pair.path is None and "draft" in spec.split(","):
+        raise DraftError(f"--spec draft needs a draft model, give one with --draft MODEL: {pair.reason}")
+    return pair
+
+
+def best(path: Path, header: Header | None) -> Pair:
+    """The best of the models on this machine, from headers only."""
+    if header is None:
+        return Pair(reason="only GGUF files are paired automatically")
+    found = pairing.candidates(
+        path, header, local.listed(local.titled(local.found(), hub.cards())), hub.cards()
+    )
+    taken = next((candidate for candidate in found if candidate.taken), None)
+    if taken is None:
+        return Pair(reason=_none(found))
+    draft = taken.model.found.path
+    return Pair(draft, hub.gguf.check(draft), False, f"{taken.model.name}: {taken.reason}")
+
+
+def _none(found: tuple[pairing.Candidate, ...]) -> str:
+    if not found:
+        return "no other model is on this machine"
+    nearest = max(found, key=lambda candidate: "third" in candidate.reason or "template" in candidate.reason)
+    return f"none of {len(found)} other models suits; {nearest.model.name}: {nearest.reason}"
