@@ -35,13 +35,16 @@ class Incoming:
 
     def resume(self, checking: Callable[[int], None]) -> None:
         """Take what an earlier run left. `checking(done)` is called while it is read."""
-        with writing(self._store.root):
-            while chunk := self._file.read(_CHUNK):
-                self._hash.update(chunk)
-                self.done += len(chunk)
-                checking(self.done)
+        while chunk := self._read():
+            self._hash.update(chunk)
+            self.done += len(chunk)
+            checking(self.done)
         if self.done > self.asset.size:
             self.reset()
+
+    def _read(self) -> bytes:
+        with writing(self._store.root):
+            return self._file.read(_CHUNK)
 
     def reset(self) -> None:
         """Forget what has arrived."""

@@ -40,16 +40,18 @@ class Listing:
     def asset(self, repo: str, folder: str, path: str) -> Asset:
         """The file at `path` as it must arrive in `folder` of the store. Raises DownloadError."""
         found = self.files[path]
-        if not all(
-            part.strip(". ") and part.isprintable() and not set(part) & set('\\:*?"<>|')
-            for part in path.split("/")
-        ):
+        if not all(map(_is_plain, path.split("/"))):
             raise DownloadError(f"{repo} has a file whose name cannot be used here: {visible(path)}")
         if found.sha256 is None or not re.fullmatch(r"[0-9a-f]{64}", found.sha256):
             raise DownloadError(f"the hub gives no sha256 for {path} of {repo}, so it cannot be checked")
         return Asset(
             f"{folder}/{path}", found.size, found.sha256, (HuggingFaceSource(repo, path, self.commit),)
         )
+
+
+def _is_plain(name: str) -> bool:
+    """Can a file or folder have this name everywhere, and does it stay where it is put?"""
+    return bool(name.strip(". ")) and name.isprintable() and not set(name) & set('\\:*?"<>|')
 
 
 def listing(repo: str, revision: str | None, patience: float) -> Listing:
