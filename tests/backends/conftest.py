@@ -32,7 +32,7 @@ def requantised(source: Path, target: Path, kind: str) -> Path:
 
     native = library().native
     params = native.llama_model_quantize_default_params()
-    params.ftype = {"Q4_0": native.LLAMA_FTYPE_MOSTLY_Q4_0, "Q8_0": native.LLAMA_FTYPE_MOSTLY_Q8_0}[kind]
+    params.ftype = getattr(native, f"LLAMA_FTYPE_MOSTLY_{kind}")
     params.allow_requantize = True
     params.pure = False
     params.token_embedding_type = params.output_tensor_type = native.GGML_TYPE_Q8_0
@@ -58,9 +58,13 @@ def forced_tokens(smollm2_path) -> list[list[int]]:
 
     loaded = load(smollm2_path, LoadOptions(n_ctx=64))
     try:
-        texts = [loaded.vocabulary.tokenize(text, special=True) for text in _TEXTS]
+        return _forced(loaded.vocabulary)
     finally:
         loaded.backend.close()
+
+
+def _forced(vocabulary) -> list[list[int]]:
+    texts = [vocabulary.tokenize(text, special=True) for text in _TEXTS]
     assert all(len(tokens) >= FORCED_START + FORCED for tokens in texts)
     return [tokens[: FORCED_START + FORCED] for tokens in texts]
 
@@ -82,21 +86,29 @@ def q4_0_reference(q4_0_path, forced_tokens) -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def file_vocabulary(q8_0_path):
-    """The vocabulary of the small model, as llama.cpp reads it from the file."""
-    from edgespec.backends.llamacpp.vocabulary import read_vocabulary
+def cut_path(q8_0_path, tmp_path_factory) -> Path:
+    """The first layers and tokens of the Q8_0 file."""
+    from tests.backends.cut import cut
 
-    return read_vocabulary(q8_0_path)[0]
+    return cut(q8_0_path, tmp_path_factory.mktemp("made") / "smollm2-cut.Q8_0.gguf")
 
 
 @pytest.fixture(scope="session")
-def real_subject(q8_0_path, file_vocabulary, forced_tokens, q8_0_reference, request):
-    """The small model on a backend of the registry."""
+def real_subject(request):
+    """The small model on a backend of the registry; a cut of it where a CPU takes long for each row."""
+    from edgespec.backends.llamacpp.vocabulary import read_vocabulary
     from tests.backends import subjects
 
+    fixture = request.getfixturevalue
+
     def subject(name):
-        path = request.getfixturevalue("q8_0_onnx") if name == "onnx" else q8_0_path
-        return subjects.real(name, path, file_vocabulary, forced_tokens, q8_0_reference)
+        source = fixture("cut_path" if name == "mlx" else "q8_0_path")
+        vocabulary, _ = read_vocabulary(source)
+        if name == "mlx":
+            forced = _forced(vocabulary)
+            return subjects.real(name, source, vocabulary, forced, _reference(source, forced))
+        path = fixture("q8_0_onnx") if name == "onnx" else source
+        return subjects.real(name, path, vocabulary, fixture("forced_tokens"), fixture("q8_0_reference"))
 
     return subject
 

@@ -23,12 +23,15 @@ TEXT = (
 
 @dataclass(frozen=True)
 class Subject:
-    """`open(**options)` loads the model anew. `ids`: some text of it. `forced`: sequences whose logits should
-    be `reference`, as `reference.forced` gives them. `weights`: bytes that one loaded model takes.
+    """`open(**options)` loads the model anew. `vocabulary`: as llama.cpp reads it from the file.
+
+    `ids`: some text of it. `forced`: sequences whose logits should be `reference`, as `reference.forced`
+    gives them. `weights`: bytes that one loaded model takes.
     """
 
     name: str
     open: Callable[..., LoadedModel]
+    vocabulary: Vocabulary
     ids: list[int]
     forced: list[list[int]]
     reference: np.ndarray
@@ -47,7 +50,7 @@ def scripted() -> Subject:
     forced = [ids[i * 10 : i * 10 + FORCED_START + FORCED] for i in range(4)]
     ends = range(FORCED_START + 1, FORCED_START + FORCED + 1)
     rows = [logits(tuple(tokens[:end])) for tokens in forced for end in ends]
-    return Subject("scripted", load, ids, forced, np.array(rows), 0)
+    return Subject("scripted", load, vocabulary, ids, forced, np.array(rows), 0)
 
 
 def real(name: str, path: Path, vocabulary: Vocabulary, forced: list[list[int]], reference) -> Subject:
@@ -58,4 +61,4 @@ def real(name: str, path: Path, vocabulary: Vocabulary, forced: list[list[int]],
 
     ids = vocabulary.tokenize(TEXT * 20, special=False)
     files = [path] if path.is_file() else [file for file in path.iterdir() if file.is_file()]
-    return Subject(name, load, ids, forced, reference, sum(file.stat().st_size for file in files))
+    return Subject(name, load, vocabulary, ids, forced, reference, sum(file.stat().st_size for file in files))

@@ -289,13 +289,13 @@ def test_open_and_close_again_without_leaks(subject):
     assert sizes[-1] - sizes[1] < max(subject.weights, 2**24), f"{sizes}: a model a round would be kept"
 
 
-def test_vocabulary_is_the_one_of_the_file(subject, model, request):
+def test_vocabulary_is_the_one_of_the_file(subject, model):
     vocabulary = model.vocabulary
     ids = vocabulary.tokenize(subjects.TEXT, special=False)
     assert b"".join(map(vocabulary.piece, ids)).decode() == subjects.TEXT
     assert vocabulary.n_vocab <= model.backend.n_vocab
     if subject.name != "scripted":
-        other = request.getfixturevalue("file_vocabulary")
+        other = subject.vocabulary
         assert compare(other, vocabulary, "llama.cpp's", subject.name) == other.n_vocab
         text = "<|im_start|>user\nNaïve 模型 🙂  x=1<|im_end|>"
         for special in (True, False):
