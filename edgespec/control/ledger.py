@@ -13,7 +13,7 @@ FLOOR = 0.97
 _SHARE = 1.0 / 0.972 - 1.0
 _LIKELY_TOKENS = 11
 _SHORTFALL = 0.0015
-_LEAST_TOKENS = 31
+_LEAST_TOKENS = 40
 _COUNTS = np.arange(MOST_ROWS + 1.0)
 
 
@@ -23,7 +23,7 @@ class Ledger:
     `saved` is emitted tokens minus time spent, over the answer so far. A round may take what is saved
     plus a share of just under 3% of what plain would have taken, for at least 11 tokens, since shorter
     answers are rare. It may go beyond only by a hair's breadth in expectation: the expected shortfall
-    stays under 0.15% of the tokens so far, and the worst case above the floor for 32 tokens or more.
+    stays under 0.15% of the tokens so far, and the worst case above the floor for 41 tokens or more.
     """
 
     def __init__(self) -> None:

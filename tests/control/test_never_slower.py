@@ -10,7 +10,7 @@ from edgespec.proposers import ModelProposer
 from edgespec.text.stream import TokenStream
 
 FLOOR = 0.97
-LENGTHS = (32, 64, 150, 400)
+LENGTHS = (41, 64, 150, 400)
 LOGITS = hashed(N_VOCAB, order=3, sharpness=6.0, salt=4)
 """Greedy answers of this model wander for long before they repeat."""
 
