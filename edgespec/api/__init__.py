@@ -1,7 +1,7 @@
 """The public seam: load a model, chat with it, read what happened."""
 
 from edgespec.api.chat import Chat
-from edgespec.api.loading import Settings, load
+from edgespec.api.loading import Progress, Settings, load
 from edgespec.api.model import Costs, Model, Speculation
 
-__all__ = ["Chat", "Costs", "Model", "Settings", "Speculation", "load"]
+__all__ = ["Chat", "Costs", "Model", "Progress", "Settings", "Speculation", "load"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import edgespec
 from edgespec import Model, SamplingSettings, Settings, StepEvent
+from edgespec.api import Progress
 from edgespec.cli import report
 from edgespec.cli.console import Console
 from edgespec.cli.failure import OutputError, explain
@@ -111,7 +112,7 @@ def answer(job: Job) -> int:
 
 
 def _answer(job: Job, printer: TextPrinter | JsonPrinter) -> int:
-    sampling = _sampling(job.options)
+    sampling = sampling_of(job.options)
     trace = Trace(job.options["trace"])
     console = Console(sys.stderr)
     if job.prompt is None and job.options["conversation"] and isinstance(printer, TextPrinter):
@@ -141,7 +142,7 @@ def _work(
     job: Job, model: Model, sampling: SamplingSettings, printer: TextPrinter | JsonPrinter, desk: Desk
 ) -> int:
     chat = model.chat(job.options["system"], sampling)
-    chat.stop, chat.max_tokens = _stops(job.options), _limit(job.options)
+    chat.stop, chat.max_tokens = stops_of(job.options), limit_of(job.options)
     conversation: Conversation | None = job.options["conversation"]
     kept = KeptChat(chat, conversation, on=job.options["history"])
     kept.recorder.describe(model=reference(job.model))
@@ -189,7 +190,12 @@ def _load(job: Job, console: Console, worker: Worker) -> Model:
 
     if names_draft(o["model_draft"]) and o["spec"] != "auto" and "draft" not in o["spec"]:
         console.say(f"the draft model is not used with --spec {o['spec']}")
-    settings = Settings(
+    return edgespec.load(job.model, load_settings(o, console.say, progress), **native_options(o))
+
+
+def load_settings(o: dict[str, Any], notify: Callable[[str], None], progress: Progress) -> Settings:
+    """What the options say about loading, but for the backend's own."""
+    return Settings(
         backend=o["backend"],
         draft=o["model_draft"],
         draft_backend=o["draft_backend"],
@@ -198,10 +204,9 @@ def _load(job: Job, console: Console, worker: Worker) -> Model:
         verify=o["verify"],
         numerics=o["numerics"],
         calibrate="idle",
-        notify=console.say,
+        notify=notify,
         progress=progress,
     )
-    return edgespec.load(job.model, settings, **native_options(o))
 
 
 def native_options(o: dict[str, Any]) -> dict[str, Any]:
@@ -225,7 +230,8 @@ def native_options(o: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in chosen.items() if value is not None}
 
 
-def _sampling(o: dict[str, Any]) -> SamplingSettings:
+def sampling_of(o: dict[str, Any]) -> SamplingSettings:
+    """How tokens are drawn; without a seed a random one."""
     return SamplingSettings(
         temperature=o["temp"],
         top_k=o["top_k"],
@@ -240,11 +246,13 @@ def _sampling(o: dict[str, Any]) -> SamplingSettings:
     )
 
 
-def _stops(o: dict[str, Any]) -> tuple[str, ...]:
+def stops_of(o: dict[str, Any]) -> tuple[str, ...]:
+    """Stop texts with their escapes resolved."""
     return tuple(stop.replace("\\n", "\n").replace("\\t", "\t") for stop in o["stop"])
 
 
-def _limit(o: dict[str, Any]) -> int | None:
+def limit_of(o: dict[str, Any]) -> int | None:
+    """Most tokens of an answer, None for no limit."""
     return o["predict"] if o["predict"] >= 0 else None
 
 

@@ -345,6 +345,13 @@ verbose_option = _group("Output", _VERBOSE)
 
 output_options = _group(
     "Output",
+    _o("--line", is_flag=True, help="Chat in lines, not on the full screen."),
+    _o(
+        "--theme",
+        type=click.Choice(["dark", "light", "plain"]),
+        default="dark",
+        help="Look of the full-screen chat; plain takes the terminal's own colours.",
+    ),
     _o("--json", "as_json", is_flag=True, help="One JSON object a line: tokens, then a summary."),
     _o("--stats", is_flag=True, help="Show counts and rates after the answer, on standard error."),
     _o("--trace", type=click.Path(), metavar="FILE", help="Write one JSON line a round to FILE."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,7 +18,10 @@ from edgespec.cli.options import (
 from edgespec.cli.prompt import gather
 from edgespec.cli.references import ModelReference, chosen
 from edgespec.cli.stored import StoredCommand
-from edgespec.cli.terminal import is_terminal
+from edgespec.cli.terminal import is_terminal, no_screen, write_error
+
+if TYPE_CHECKING:
+    from edgespec.cli.answer import Job
 
 
 @click.command(
@@ -61,7 +64,8 @@ def run(reference: str | None, **options: Any) -> None:
         options["history"] = False
     from edgespec.cli.answer import Job, answer
 
-    code = answer(Job(model, prompt, options))
+    job = Job(model, prompt, options)
+    code = _chat(job) if prompt is None else answer(job)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -70,6 +74,21 @@ def _stored(name: str) -> bool:
     """Does the option come from the settings file?"""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.DEFAULT_MAP
+
+
+def _chat(job: Job) -> int:
+    """Full screen where there is one."""
+    from edgespec.cli.answer import answer
+
+    options = job.options
+    why = no_screen() or ("--trace follows single answers" if options["trace"] else None)
+    if why is None and not options["line"]:
+        from edgespec.cli.fullscreen import chat
+
+        return chat(job)
+    if not options["line"]:
+        write_error(f"the chat is in lines: {why}")
+    return answer(job)
 
 
 def _given(name: str) -> bool:

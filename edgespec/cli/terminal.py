@@ -28,6 +28,15 @@ def has_colour(stream: TextIO | None) -> bool:
     return has_style(stream) and not os.environ.get("NO_COLOR")
 
 
+def no_screen() -> str | None:
+    """Why a full-screen program cannot run here, None if it can."""
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        return "this is no terminal"
+    if os.environ.get("TERM", "dumb" if os.name == "posix" else "") == "dumb":
+        return "TERM is dumb"
+    return "NO_COLOR is set" if os.environ.get("NO_COLOR") else None
+
+
 def printable(text: str) -> str:
     """Without the characters that a terminal would obey; lines and tabs stay."""
     return _CONTROL.sub("", text)

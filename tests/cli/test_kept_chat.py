@@ -33,7 +33,7 @@ def terminal(environment, smollm2_path):
     opened = []
 
     def open_one(*arguments: str, **changes: str) -> Terminal:
-        one = Terminal(["run", *arguments, *PLAIN], environment | changes)
+        one = Terminal(["run", "--line", *arguments, *PLAIN], environment | changes)
         opened.append(one)
         return one
 

@@ -19,7 +19,7 @@ def terminal(environment, smollm2_path):
     opened = []
 
     def open_one(*arguments: str) -> Terminal:
-        one = Terminal(["run", str(smollm2_path), *PLAIN, *arguments], environment)
+        one = Terminal(["run", str(smollm2_path), "--line", *PLAIN, *arguments], environment)
         opened.append(one)
         one.expect(PROMPT)
         return one
