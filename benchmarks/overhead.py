@@ -91,7 +91,9 @@ def main() -> None:
     print("| spec | bare / runtime | min | max | bare ms | runtime ms | drafted |")
     print("|---|---|---|---|---|---|---|")
     for spec in ("off", "auto"):
-        with edgespec.load(args.model, spec=spec, n_ctx=1024, n_threads=args.threads) as model:
+        with edgespec.load(
+            args.model, spec=spec, n_ctx=1024, n_threads=args.threads, calibrate="first"
+        ) as model:
             prompt = prompt_of(model)
             whole(model, prompt, args.tokens)
             bare(model, prompt, args.tokens)

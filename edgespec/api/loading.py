@@ -181,9 +181,8 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
 
 
 def _is_due(s: Settings) -> bool:
-    """A fixed depth is drafted from the first answer on, so what it may draft has to be known."""
-    fixed = s.draft_max is not None and s.spec != "auto" and s.numerics != "near"
-    return s.calibrate == "first" or fixed
+    """Proposers that a person named are used from the first answer on, so what they may do has to be known."""
+    return s.calibrate == "first" or s.spec != "auto"
 
 
 def _drafting(

@@ -19,6 +19,7 @@ _TRIED, _EXACT = "tried_rows", "exact_rows"
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
 
 _TURNS = 5
+_STEP_DOWN = 1.5
 
 Progress = Callable[[float], None]
 """Share of the work that is done. Whatever it raises ends the measuring; what was measured is kept."""
@@ -164,8 +165,15 @@ class Survey:
     def _keep(self, measured: Measured) -> None:
         self._stored.put(_TRIED, list(measured.tried))
         self._stored.put(_EXACT, list(measured.exact))
-        seconds = {str(n): s for n, s in sorted((measured.seconds or {}).items())}
+        seconds = {str(n): s for n, s in _plausible(measured.seconds or {}).items()}
         self.can_be_kept = self._stored.put(SECONDS, seconds)
+
+
+def _plausible(seconds: Mapping[int, float]) -> dict[int, float]:
+    """Kernels may take a little longer for fewer rows; half as long again, and something else slowed it down."""
+    counts = sorted(seconds)
+    least = {n: min(seconds[m] for m in counts[i:]) for i, n in enumerate(counts)}
+    return {n: least[n] if seconds[n] > _STEP_DOWN * least[n] else seconds[n] for n in counts}
 
 
 class _Findings:

@@ -37,6 +37,8 @@ def model(subject: Subject) -> Section:
     ]
     if picture.draft is not None:
         facts.append(("draft model", f"{Path(picture.draft.path).name}, {_draft_cost(picture)}"))
+    elif picture.pairing:
+        facts.append(("draft model", f"none: {picture.pairing}"))
     figures = {
         "path": info.path,
         "quantization": info.quantization,

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from edgespec import api, hub
 from edgespec.api import Costs, Model, Settings
+from edgespec.api.pairing import AUTO, wanted
 from edgespec.backends.base import ModelInfo
 from edgespec.calibration import RowCounts
 from edgespec.errors import ModelFileError
@@ -24,7 +25,7 @@ _LOADING, _MEASURING = "loading", "measuring what passes cost"
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A model as it runs here. `threads`: what was asked for.
+    """A model as it runs here. `threads`: what was asked for. `pairing`: why there is this draft, or none.
 
     `faults`: pages read from the disk while it was measured, None where the system does not tell. `others`:
     the share of the usable cores' time that other processes took meanwhile, 0 to 1.
@@ -36,6 +37,7 @@ class Picture:
     rows: RowCounts
     load_seconds: float
     threads: int | None
+    pairing: str
     faults: int | None
     others: float | None
 
@@ -80,7 +82,8 @@ class Subject:
         if self.path is None:
             return None
         draft = self.settings.draft
-        if draft is not None and not isinstance(hub.locate(str(draft)), Path):
+        named = wanted(draft) and draft != AUTO
+        if named and not isinstance(hub.locate(str(draft)), Path):
             raise ModelFileError(f"{draft} is not on this machine: edgespec pull {draft} fetches it")
         began = time.perf_counter()
         with api.load(self.path, replace(self.settings, spec="auto", calibrate="idle")) as model:
@@ -88,9 +91,16 @@ class Subject:
             self._running(model)
             with _Watch() as watch:
                 costs = model.measure(_SECONDS, lambda share: self.settings.progress(_MEASURING, share))
-            threads = self.settings.options.n_threads
             return Picture(
-                model.info, model.draft_info, costs, model.rows, loaded, threads, watch.faults, watch.others
+                model.info,
+                model.draft_info,
+                costs,
+                model.rows,
+                load_seconds=loaded,
+                threads=self.settings.options.n_threads,
+                pairing=model.pairing,
+                faults=watch.faults,
+                others=watch.others,
             )
 
 

@@ -97,8 +97,10 @@ def test_a_model_may_be_measured_when_it_is_loaded(start):
     assert sum("measuring" in notice for notice in notices) == 1
 
 
-@pytest.mark.parametrize("numerics", ["exact", "auto"])
-def test_a_fixed_depth_is_drafted_from_the_first_answer_on_so_it_is_measured_before(start, numerics):
+@pytest.mark.parametrize("numerics", ["exact", "auto", "near"])
+def test_proposers_that_were_named_draft_from_the_first_answer_on_so_they_are_measured_before(
+    start, numerics
+):
     model = start(Counting(exact=3), spec="suffix", draft_max=8, numerics=numerics, calibrate="idle")
     assert model.calibrated
     first = answer(model)

@@ -234,3 +234,12 @@ def test_renewing_ends_in_time(stored, seconds):
     turn = sum(a_pass(n) for n in (1, *COUNTS))
     survey(backend, stored).renew(seconds)
     assert backend.clock.now - least <= least + max(turn, seconds) + 1e-9
+
+
+def test_a_pass_that_took_far_longer_than_one_of_more_rows_was_slowed_down(stored):
+    def odd(n):
+        return {1: 0.03, 7: 0.9, 12: 0.2, 16: 0.15}.get(n, a_pass(n))
+
+    got = surveyed(Uneven(99, seconds=odd), stored).seconds
+    assert got[7] == pytest.approx(a_pass(8))
+    assert got[12] == pytest.approx(0.2), "a kernel for 16 rows may be a little faster than one for 12"

@@ -28,7 +28,7 @@ def picture(exact=COUNTS, seconds=CHEAP, quantization="Q4_K_M", settings=(), **c
     told = SETTINGS | dict(settings)
     info = ModelInfo("/m.gguf", "m", "llama", quantization, 1, 1, 4096, "llamacpp", "CPU", None, told)
     rows = RowCounts("exact", "a test", exact)
-    healthy = Picture(info, None, Costs(exact, seconds, None), rows, 1.0, None, 0, 0.0)
+    healthy = Picture(info, None, Costs(exact, seconds, None), rows, 1.0, None, "", 0, 0.0)
     return replace(healthy, **changes)
 
 
