@@ -94,21 +94,18 @@ def cut_path(q8_0_path, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_subject(request):
-    """The small model on a backend of the registry; a cut of it where a CPU takes long for each row."""
+def real_subject(cut_path, tmp_path_factory):
+    """A cut of the small model, as a backend of the registry takes it."""
     from edgespec.backends.llamacpp.vocabulary import read_vocabulary
     from tests.backends import subjects
 
-    fixture = request.getfixturevalue
+    vocabulary, _ = read_vocabulary(cut_path)
+    forced = _forced(vocabulary)
+    reference = _reference(cut_path, forced)
 
     def subject(name):
-        source = fixture("cut_path" if name == "mlx" else "q8_0_path")
-        vocabulary, _ = read_vocabulary(source)
-        if name == "mlx":
-            forced = _forced(vocabulary)
-            return subjects.real(name, source, vocabulary, forced, _reference(source, forced))
-        path = fixture("q8_0_onnx") if name == "onnx" else source
-        return subjects.real(name, path, vocabulary, fixture("forced_tokens"), fixture("q8_0_reference"))
+        path = _onnx(cut_path, tmp_path_factory.mktemp("made") / "cut.Q8_0") if name == "onnx" else cut_path
+        return subjects.real(name, path, vocabulary, forced, reference)
 
     return subject
 
