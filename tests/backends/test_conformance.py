@@ -20,7 +20,7 @@ from tests.backends.reference import agreement, forced
 
 pytestmark = pytest.mark.model
 
-COUNTS = (2, 3, 4, 5, 6, 8, 12, 16)
+COUNTS = (2, 3, 4, 5, 6, 8, 12)
 SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
 
 
@@ -99,7 +99,7 @@ def test_rows_of_one_pass_are_rows_of_single_passes(subject, backend, exact):
     """Bit for bit where `exact_rows` says so, and close at every count."""
     ids = subject.ids
     extend(backend, ids[:20])
-    alone = plain(backend, ids[20:36])
+    alone = plain(backend, ids[20:32])
     for n in COUNTS:
         backend.truncate(20)
         among = backend.forward(ids[20 : 20 + n]).copy()
@@ -117,9 +117,9 @@ def test_measuring_exactness_leaves_the_cache_as_it_was(subject, backend):
 def test_dropped_drafts_leave_no_trace(subject, backend):
     ids = subject.ids
     extend(backend, ids[:50])
-    alone = plain(backend, ids[50:60])
+    alone = plain(backend, ids[50:56])
     backend.truncate(50)
-    for i, token in enumerate(ids[50:60]):
+    for i, token in enumerate(ids[50:56]):
         backend.forward(wrong(backend, ids[i : i + 5]))
         backend.commit(())
         assert backend.length == 50 + i
@@ -130,8 +130,8 @@ def test_dropped_drafts_leave_no_trace(subject, backend):
 def test_partly_wrong_drafts_leave_no_trace(subject, backend, exact):
     ids, n = subject.ids, max(exact)
     extend(backend, ids[:50])
-    alone = plain(backend, ids[50:66])
-    for right in range(1, n):
+    alone = plain(backend, ids[50 : 50 + n])
+    for right in sorted({1, n // 2, n - 1} - {0}):
         backend.truncate(50)
         draft = [*ids[50 : 50 + right], *wrong(backend, ids[50 + right : 50 + n])]
         assert np.array_equal(backend.forward(draft)[:right], alone[:right])
@@ -328,11 +328,11 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
     switch = Switch()
     session = Session(backend, model.vocabulary.is_eog, switch, proposers)
     drafted = dict.fromkeys(proposers, 0)
-    for prompt in (subject.ids[:60], subject.forced[0][:48]):
+    for prompt in (subject.ids[:48], subject.forced[1]):
         expected = None
-        for names in ((), ("suffix",), ("ngram",), ("draft",), tuple(proposers)):
+        for names in ((), ("suffix",), ("ngram",), ("draft",)):
             switch.policy = FixedPolicy(names, 5, row_counts=exact)
-            request, stream = Request(SAMPLINGS[how], max_tokens=16), TokenStream(model.vocabulary)
+            request, stream = Request(SAMPLINGS[how], max_tokens=12), TokenStream(model.vocabulary)
             ids = []
             for event in session.generate(prompt, request, stream):
                 ids += [piece.token for piece in event.pieces]
