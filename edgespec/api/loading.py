@@ -181,7 +181,7 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
 
 
 def _is_due(s: Settings) -> bool:
-    """Proposers that a person named are used from the first answer on, so what they may do has to be known."""
+    """Proposers that were named are used from the first answer on: what they may do has to be known."""
     return s.calibrate == "first" or s.spec != "auto"
 
 

@@ -170,7 +170,7 @@ class Survey:
 
 
 def _plausible(seconds: Mapping[int, float]) -> dict[int, float]:
-    """Kernels may take a little longer for fewer rows; half as long again, and something else slowed it down."""
+    """Kernels may take a little longer for fewer rows. What takes half as long again was slowed down."""
     counts = sorted(seconds)
     least = {n: min(seconds[m] for m in counts[i:]) for i, n in enumerate(counts)}
     return {n: least[n] if seconds[n] > _STEP_DOWN * least[n] else seconds[n] for n in counts}
