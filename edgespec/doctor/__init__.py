@@ -11,11 +11,19 @@ from edgespec.doctor.backends import backends
 from edgespec.doctor.machine import machine
 from edgespec.doctor.model import curve, depths, model
 from edgespec.doctor.sections import Bar, Finding, Section, Table
+from edgespec.doctor.stores import stores
 from edgespec.doctor.subject import Picture, Subject
 
 __all__ = ["SECTIONS", "Bar", "Finding", "Picture", "Section", "Subject", "Table", "examine"]
 
-SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (machine, backends, model, curve, depths)
+SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+    machine,
+    backends,
+    stores,
+    model,
+    curve,
+    depths,
+)
 
 
 def examine(subject: Subject) -> Iterator[Section]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ def remove(model: Found) -> Removed:
     when the disk refuses.
     """
     if model.place.kind != "edgespec":
-        raise UsageError(f"{visible(model.name)} is kept by {model.place.title}: {_command(model)}")
+        raise UsageError(
+            f"{visible(model.name)} is kept by {model.place.title}: delete it with `{command(model)}`"
+        )
     freed = 0
     for path in (*model.files, *_leftovers(model.files)):
         try:
@@ -42,13 +45,15 @@ def remove(model: Found) -> Removed:
     return Removed(model.name, freed)
 
 
-def _command(model: Found) -> str:
-    """What deletes it there."""
-    if model.place.kind == "ollama":
-        return f"delete it with `ollama rm {visible(model.name)}`"
-    if model.place.kind == "huggingface":
-        return f"delete it with `hf cache rm model/{model.repo}`"
-    return f"delete it there, or the file {visible(model.path)}"
+def command(model: Found) -> str:
+    """What deletes a model that another program keeps."""
+    match model.place.kind:
+        case "ollama":
+            return f"ollama rm {visible(model.name)}"
+        case "huggingface":
+            return f"hf cache rm model/{model.repo}"
+        case _:
+            return f"rm {shlex.join(visible(path) for path in model.files)}"
 
 
 def _leftovers(files: Sequence[Path]) -> list[Path]:

@@ -8,16 +8,19 @@ from edgespec.hub.local import huggingface, lmstudio, ollama, own
 from edgespec.hub.local.find import find, fits, titled
 from edgespec.hub.local.found import Found, Place
 from edgespec.hub.local.index import Facts, Listed, facts_of, listed, read_facts
+from edgespec.hub.local.leftovers import Leftover, leftovers
 
 __all__ = [
     "Facts",
     "Found",
+    "Leftover",
     "Listed",
     "Place",
     "facts_of",
     "find",
     "fits",
     "found",
+    "leftovers",
     "listed",
     "places",
     "read_facts",
