@@ -126,6 +126,8 @@ def _elsewhere(meant: Card | RemoteModel, notify: Notify) -> Path | None:
     found = local.find(meant, local.found())
     if found is None or found.place.kind == "edgespec":
         return None
+    if isinstance(meant, Card) and not local.fits(meant, found):
+        notify(f"{meant.name}: using the one that {found.place.title} has")
     free = isinstance(meant, RemoteModel) and not meant.quant and not meant.file
     if free and found.quantization != USUAL:
         notify(f"{meant}: using {found.quantization or found.path.name}, which is on this machine")

@@ -62,7 +62,7 @@ def test_without_any_model_it_is_a_machine(run, environment, tmp_path):
         assert word in text
     assert done.stderr == b""
     report = json.loads(run("doctor", "--json", env=env).stdout)
-    assert [section["title"] for section in report["sections"]] == ["Machine", "Backends", "Model"]
+    assert [section["title"] for section in report["sections"]] == ["Machine", "Backends", "Models", "Model"]
 
 
 def test_a_broken_model_is_one_line_after_the_machine(run, tmp_path):

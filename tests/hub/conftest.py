@@ -33,7 +33,11 @@ def no_hub(monkeypatch) -> None:
 def store(tmp_path, monkeypatch) -> Path:
     for name in ("HF_HUB_OFFLINE", "EDGESPEC_OFFLINE", "HF_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+    for name in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "OLLAMA_MODELS", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("EDGESPEC_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "models"
     monkeypatch.setenv("EDGESPEC_MODELS", str(folder))
     return folder

@@ -29,7 +29,9 @@ def find(meant: Card | RemoteModel | LocalName, models: Sequence[Found]) -> Foun
 
 
 def _of_card(card: Card, models: Sequence[Found]) -> Found | None:
-    return next((model for model in models if fits(card, model)), None)
+    """The card's own, else one of its name: that is how Ollama calls the same model."""
+    same = [model for name in card.names for model in _by_name(name, models)]
+    return next((model for model in models if fits(card, model)), same[0] if same else None)
 
 
 def fits(card: Card, model: Found) -> bool:
@@ -69,7 +71,7 @@ def _named(name: str, models: Sequence[Found]) -> Found | None:
     wanted = name.casefold().removesuffix(".gguf")
     same = [model for model in models if model.path.name.casefold().removesuffix(".gguf") == wanted]
     if len(same) > 1:
-        several = ", ".join(visible(model.name) for model in same[:4])
+        several = ", ".join(sorted(visible(model.name) for model in same)[:4])
         raise UsageError(f"{visible(name)} may be several models: give one of {several}")
     return same[0] if same else None
 

@@ -67,12 +67,8 @@ def listed(models: Iterable[Found]) -> tuple[Listed, ...]:
     found: list[Listed] = []
     for model in models:
         key, stamp = str(model.path), _stamp(model)
-        kept = before.get(key)
-        facts = _restored(kept[1]) if kept and kept[0] == stamp else None
-        if facts is None:
-            facts = read_facts(model, known)
-            kept = [stamp, asdict(facts)]
-        now[key] = kept
+        facts = _restored(before.get(key), stamp) or read_facts(model, known)
+        now[key] = [stamp, asdict(facts)]
         found.append(Listed(model, facts))
     if now != before:
         cachedir.write(path, json.dumps({"version": _VERSION, "models": now}).encode())
@@ -143,9 +139,12 @@ def _read(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _restored(kept: Any) -> Facts | None:
+def _restored(kept: Any, stamp: list[list[int]]) -> Facts | None:
+    """The facts as they were kept, if they are of the files as they are now."""
     try:
-        template = kept.get("template")
-        return Facts(**{**kept, "template": None if template is None else tuple(template)})
-    except (AttributeError, TypeError):
+        then, facts = kept
+        template = facts.get("template")
+        whole = {**facts, "template": None if template is None else tuple(template)}
+        return Facts(**whole) if then == stamp else None
+    except (AttributeError, TypeError, ValueError):
         return None
