@@ -30,7 +30,8 @@ def find(meant: Card | RemoteModel | LocalName, models: Sequence[Found]) -> Foun
 
 def _of_card(card: Card, models: Sequence[Found]) -> Found | None:
     """The card's own, else one of its name: that is how Ollama calls the same model."""
-    same = [model for name in card.names for model in _by_name(name, models)]
+    typed = (typed for name in card.names for typed in (name, f"{name}:latest"))
+    same = [model for name in typed for model in _by_name(name, models)]
     return next((model for model in models if fits(card, model)), same[0] if same else None)
 
 
