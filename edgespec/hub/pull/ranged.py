@@ -13,7 +13,7 @@ from edgespec.hub.incoming import Incoming
 from edgespec.hub.pull.causes import cause, refusal
 from edgespec.hub.pull.hugging_face import first_answer, request
 
-_PAUSES = (0.5, 1.0, 2.0)  # seconds before a broken transfer goes on; new bytes start them again
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)  # seconds before a broken transfer goes on; new bytes start them again
 
 
 class _BrokenError(DownloadError):
@@ -71,7 +71,7 @@ def _check(response: Any, source: HuggingFaceSource, incoming: Incoming) -> None
     for earlier in (*response.history, response):
         _check_linked(earlier.headers, incoming)
     if status == 206:
-        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", headers.get("content-range", ""))
+        match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", headers.get("content-range", ""))
         if not match or int(match[1]) != incoming.done:
             raise DownloadError("sent another range than was asked for")
         _check_size(match[2], incoming)
