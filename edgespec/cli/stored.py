@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from edgespec.cli.options import Command
+from edgespec.cli.references import repository
 from edgespec.cli.terminal import write_error
 from edgespec.errors import EdgespecError
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from edgespec.settings import SettingsFile
 
 Number = int | Literal["last"]
-_OF_ONE_RUN = ("prompt", "file", "raw", "as_json", "conversation", "trace", "verbose")
+_OF_ONE_RUN = ("prompt", "file", "hf_repo", "raw", "as_json", "conversation", "trace", "verbose")
 """Options that are no settings."""
 
 
@@ -59,7 +60,9 @@ class StoredCommand(Command):
             return value if isinstance(value, str) else params[name].resolve_envvar_value(ctx)
 
         conversation = self._resumed(said("conversation"))
-        ctx.default_map = self._defaults(ctx, said("reference") or said("model"), conversation)
+        repo = said("hf_repo")
+        model = said("reference") or said("model") or (repo and repository(repo))
+        ctx.default_map = self._defaults(ctx, model, conversation)
         rest = super().parse_args(ctx, args)
         ctx.params["conversation"] = conversation
         return rest
@@ -80,9 +83,10 @@ class StoredCommand(Command):
         from edgespec.settings import SettingsFile
 
         file = SettingsFile(notify=write_error)
-        resumed = {} if conversation is None else {"model": conversation.model, "system": conversation.system}
-        model = model or resumed.get("model") or file.values().get("model") or hub.default_card().name
-        return self._sound(ctx, file, file.values(str(model))) | resumed
+        wanted = model or (conversation and conversation.model) or file.values().get("model")
+        values = file.values(str(wanted or hub.default_card().name)) | {"model": None if model else wanted}
+        sound = self._sound(ctx, file, {key: value for key, value in values.items() if value is not None})
+        return sound if conversation is None else sound | {"system": conversation.system}
 
     def _sound(self, ctx: click.Context, file: SettingsFile, values: dict[str, Any]) -> dict[str, Any]:
         """The settings that are options and have a value that the option takes."""

@@ -82,7 +82,13 @@ def test_a_default_model_has_its_own_settings(file, monkeypatch):
     assert params("smollm2:135m")["spec"] == "ngram"
     monkeypatch.setenv("EDGESPEC_MODEL", "smollm2:135m")
     assert params()["spec"] == "ngram"
+    monkeypatch.setenv("EDGESPEC_HF_REPO", "org/repo")
+    file.change({"temp": 0.7}, "hf:org/repo")
+    assert params()["spec"] == "ngram"
     monkeypatch.delenv("EDGESPEC_MODEL")
+    found = params()
+    assert (found["model"], found["spec"], found["temp"]) == (None, "auto", 0.7)
+    monkeypatch.delenv("EDGESPEC_HF_REPO")
     file.change({"model": None})
     assert params()["spec"] == "ngram"  # the model that is used when none is named
 
