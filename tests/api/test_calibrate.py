@@ -98,9 +98,7 @@ def test_a_model_may_be_measured_when_it_is_loaded(start):
 
 
 @pytest.mark.parametrize("numerics", ["exact", "auto", "near"])
-def test_proposers_that_were_named_are_measured_before_the_first_answer(
-    start, numerics
-):
+def test_proposers_that_were_named_are_measured_before_the_first_answer(start, numerics):
     model = start(Counting(exact=3), spec="suffix", draft_max=8, numerics=numerics, calibrate="idle")
     assert model.calibrated
     first = answer(model)

@@ -70,6 +70,38 @@ def shard(number: int, count: int) -> bytes:
     return gguf(pairs=[*facts, word("split.no", number), word("split.count", count)])
 
 
+CHATML = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>{% endfor %}"
+
+
+def model(
+    size: int,
+    *,
+    vocabulary: int = 1000,
+    other: dict[int, str] | None = None,
+    kind: str = "gpt2",
+    bos: int = 1,
+    eos: int = 2,
+    add_bos: bool = False,
+    template: str | None = CHATML,
+    arch: str = "llama",
+) -> bytes:
+    """A model of about `size` bytes with a vocabulary in which the texts in `other` are different."""
+    tokens = [(other or {}).get(i, f"token {i}") for i in range(vocabulary)]
+    pairs = [
+        pair("general.architecture", STRING, text(arch)),
+        word("general.file_type", 7),
+        pair("tokenizer.ggml.model", STRING, text(kind)),
+        words("tokenizer.ggml.tokens", tokens),
+        words("tokenizer.ggml.merges", [f"a{i} b" for i in range(50)]),
+        word("tokenizer.ggml.bos_token_id", bos),
+        word("tokenizer.ggml.eos_token_id", eos),
+        pair("tokenizer.ggml.add_bos_token", 7, struct.pack("<?", add_bos)),
+    ]
+    if template is not None:
+        pairs.append(pair("tokenizer.chat_template", STRING, text(template)))
+    return gguf(pairs=pairs, tensors=[tensor("w", (size,), 24, 0)], data=size)
+
+
 SMALL = gguf()
 BIG = gguf(tensors=[tensor("output.weight", (3_000_000,), 24, 0)], data=3_000_000)
 
