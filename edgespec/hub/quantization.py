@@ -27,10 +27,7 @@ _BITS: Final[dict[str, float]] = {
 """Bits a weight, about, of a whole file; only their order and distances matter."""
 
 _SHARD = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$", re.I)
-_NAME = re.compile(
-    rf"(?:^|[^a-z0-9])({'|'.join(sorted(map(re.escape, _BITS), key=len, reverse=True))})(?=$|[^a-z0-9_])",
-    re.I,
-)
+_WORDS = re.compile(r"[A-Za-z0-9_]+")
 _NOT_A_MODEL = re.compile(r"(?:^|[-._/])(mmproj|imatrix)(?:[-._]|$)", re.I)
 
 
@@ -55,8 +52,16 @@ class FileGroup:
 def quantization_of(name: str) -> str | None:
     """The quantisation that a file's name says, in upper case: the last that occurs."""
     stem = _SHARD.sub("", name)
-    found = _NAME.findall(PurePosixPath(stem).name.removesuffix(".gguf")) or _NAME.findall(stem)
-    return normal(found[-1]) if found else None
+    return _last(PurePosixPath(stem).name.removesuffix(".gguf")) or _last(stem)
+
+
+def _last(text: str) -> str | None:
+    for word in reversed(_WORDS.findall(text.upper())):
+        parts = word.split("_")
+        endings = ("_".join(parts[i:]) for i in range(len(parts)))
+        if found := next((ending for ending in endings if ending in _BITS), None):
+            return normal(found)
+    return None
 
 
 def normal(quantization: str) -> str:

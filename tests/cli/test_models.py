@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import struct
 import subprocess
 import sys
@@ -77,6 +78,29 @@ def test_ls_names_every_model_and_marks_the_broken(home, said):
     assert listed["-x"]["condition"] == "broken"
     assert listed["org/repo:Q8_0"]["quantization"] == "Q8_0"
     assert {"context", "architecture", "size", "last_used", "problem"} <= set(listed["-x"])
+
+
+def cpu_seconds(*arguments: str) -> float:
+    """What a process of its own takes, without waiting for others on a busy machine."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-m", "edgespec", *arguments], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.model
+def test_ls_of_200_models_is_quick(home, smollm2_path, capsys):
+    """Target: under 0.3 s the first time, the interpreter's start included. The bound is for busy machines."""
+    with smollm2_path.open("rb") as file:
+        header = file.read(2 << 20)
+    for i in range(200):
+        path = put(home, f"org/repo{i}/m-Q4_1.gguf", header)
+        os.truncate(path, smollm2_path.stat().st_size)  # weights that take no room
+    first, again = cpu_seconds("ls"), cpu_seconds("ls")
+    with capsys.disabled():
+        print(f" 200 models: {first:.3f} s of CPU, {again:.3f} s when known ", end="")
+    assert len(json.loads((home / "cache/headers.json").read_bytes())["models"]) == 200
+    assert again < first < 0.9
 
 
 def test_ls_of_nothing_says_what_to_do(home, said):

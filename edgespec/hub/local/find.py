@@ -41,11 +41,10 @@ def fits(card: Card, model: Found) -> bool:
         return True
     if model.repo is None:
         return model.place.kind == "edgespec" and model.path.name == card.file and len(model.files) == 1
-    wanted = normal(card.quantization) if card.quantization else None
     for source in card.sources:
         repo, file = getattr(source, "repo", None), getattr(source, "file", None)
         if repo is not None and repo.casefold() == model.repo.casefold():
-            return file in model.inside if file else wanted is not None and model.quantization == wanted
+            return file in model.inside if file else normal(card.quantization or "") == model.quantization
     return False
 
 

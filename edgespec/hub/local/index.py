@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,15 +62,17 @@ class Listed:
 def listed(models: Iterable[Found]) -> tuple[Listed, ...]:
     """The facts of each; only headers that are new or have changed since the last time are read."""
     path = cachedir.folder() / "headers.json"
-    before, now = _read(path), {}
+    before, now, changed = _read(path), {}, False
     known: KnownLists = {}
     found: list[Listed] = []
     for model in models:
         key, stamp = str(model.path), _stamp(model)
-        facts = _restored(before.get(key), stamp) or read_facts(model, known)
-        now[key] = [stamp, asdict(facts)]
+        facts = _restored(before.get(key), stamp)
+        if facts is None:
+            facts, changed = read_facts(model, known), True
+        now[key] = [stamp, {name: getattr(facts, name) for name in Facts.__slots__}]
         found.append(Listed(model, facts))
-    if now != before:
+    if changed or now.keys() != before.keys():
         cachedir.write(path, json.dumps({"version": _VERSION, "models": now}).encode())
     return tuple(found)
 
