@@ -81,6 +81,6 @@ def _finding(finding: Finding, paper: Paper) -> Iterator[str]:
         one_line(finding.text), paper.width, initial_indent=mark, subsequent_indent=" " * len(mark)
     )
     yield from (paper.styled(line, "33") for line in lines)
-    if finding.fix is not None:
-        # a command is for copying: it is not cut into lines
-        yield f"{' ' * len(mark)}> {one_line(finding.fix)}"
+    # a command is for copying: it is not cut into lines
+    for fix in filter(None, (finding.fix, *finding.others)):
+        yield f"{' ' * len(mark)}> {one_line(fix)}"

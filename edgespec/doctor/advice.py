@@ -79,11 +79,10 @@ def _exactness(picture: Picture) -> Iterator[Finding]:
             "-ctk f16 -ctv bf16, or leave both out",
         )
         return
-    most = max(costs.exact)
-    yield Finding(
-        f"Only passes of up to {most} rows are exact with {picture.info.quantization}, and {loss}.",
-        "one of these makes it free: " + "; ".join(_free(picture)),
-    )
+    most, kind = max(costs.exact), picture.info.quantization
+    text = f"Only passes of up to {most} rows are exact with {kind}, and {loss}."
+    first, *others = _free(picture)
+    yield Finding(f"{text} What would make it free, or do without:", first, tuple(others))
 
 
 def _splits_single_rows(picture: Picture) -> bool:
@@ -99,7 +98,7 @@ def _free(picture: Picture) -> Iterator[str]:
     if info.backend in _LLAMA and info.quantization not in _INVARIANT:
         yield "the same model as Q8_0 or Q4_0"
     yield from _other_backends(picture)
-    yield "or do without, --numerics near"
+    yield "--numerics near"
 
 
 def _other_backends(picture: Picture) -> Iterator[str]:
@@ -127,7 +126,8 @@ def _slow(picture: Picture) -> Iterator[Finding]:
     yield Finding(
         f"Verifying is slow with {picture.info.quantization} here: 4 rows cost {relative[4]:.1f} single ones,"
         " so only drafts that are nearly always right pay.",
-        "try " + ", or ".join(fixes) if fixes else None,
+        fixes[0] if fixes else None,
+        tuple(fixes[1:]),
     )
 
 

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is set badly, in one sentence. `fix`: the command or the flags that put it right."""
+    """Something that is set badly, in a sentence. `fix`: the command or the flags that put it right; `others`
+    would do as well.
+    """
 
     text: str
     fix: str | None = None
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ SECTION = Section(
     (("a label", "some text " * 20), ("short", "x")),
     BARS,
     Table(("acceptance", "copying"), (("0.60", "plain"), ("0.95", "depth 3, 1.50x"))),
-    (Finding("Something is set badly. " * 6, "pip install " + "x" * 90),),
+    (Finding("Something is set badly. " * 6, "pip install " + "x" * 90, ("--flag",)),),
 )
 
 
@@ -21,6 +21,7 @@ SECTION = Section(
 def test_lines_fit_and_commands_stay_whole(width):
     lines = drawn(SECTION, Paper(width)).splitlines()
     assert f"    > {SECTION.findings[0].fix}" in lines
+    assert "    > --flag" in lines
     if width >= 60:
         assert max(len(line) for line in lines if ">" not in line) <= width
 
