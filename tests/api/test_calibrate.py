@@ -175,7 +175,7 @@ def test_before_the_first_token_a_new_model_does_no_more_than_a_known_one(smollm
     )
     counts = []
     for _ in range(2):
-        with edgespec.load(smollm2_path, n_ctx=256, n_threads=1, calibrate="idle") as model:
+        with edgespec.load(smollm2_path, backend="llamacpp", n_ctx=256, calibrate="idle") as model:
             events = model.chat(sampling=GREEDY).send("Hi")
             next(events)
             counts.append(len(passes))
