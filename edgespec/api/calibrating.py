@@ -42,7 +42,7 @@ class Calibrator:
     ) -> None:
         self.stored = Measurements(fingerprint(path), target.info.settings)
         self.pair = fingerprint(draft_path) if draft_path else "alone"
-        self._text = _text(target)
+        self._text = sample_text(target)
         self._survey = Survey(target.backend, self._text, self.stored)
         self._draft = draft
         self._asked, self._notify = asked, notify
@@ -114,7 +114,7 @@ class Calibrator:
             self.stored.put(f"price_of_exactness:{self.pair}", max(price, 0.0))
 
 
-def _text(target: LoadedModel) -> list[int]:
+def sample_text(target: LoadedModel) -> list[int]:
     """Some text to measure on; long enough for the kernels of long contexts where these may differ."""
     settings = target.info.settings
     short = settings.get("type_k") != settings.get("type_v")

@@ -10,8 +10,9 @@ from typing import Literal
 
 from edgespec import hub
 from edgespec.api import pairing
-from edgespec.api.backends import AUTO, check_name, pick
+from edgespec.api.backends import AUTO, Place, check_name, pick
 from edgespec.api.calibrating import Calibrator
+from edgespec.api.choosing import chosen
 from edgespec.api.fitting import fitted
 from edgespec.api.model import Model, Speculation, When
 from edgespec.api.pairing import Pair
@@ -47,9 +48,10 @@ class Settings:
     """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round;
     with proposers named in `spec` that many are drafted in every round, whether it pays or not.
 
-    `backend`: one of `backends.registry.ADAPTERS`, or "auto". `draft_backend` likewise; "auto" is the
-    target's where that loads the draft. `draft`: a model, "auto" for the best on this machine if one pays,
-    None or "none" for none. `notify` takes one-line notices for the user.
+    `backend`: one of `backends.registry.ADAPTERS`, or "auto": the one that `choosing.compare` found best,
+    else the first that can. `draft_backend` likewise; "auto" is the target's where that loads the draft.
+    `draft`: a model, "auto" for the best on this machine if one pays, None or "none" for none. `notify` takes
+    one-line notices for the user.
     """
 
     backend: str = AUTO
@@ -86,14 +88,15 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     check_name(s.backend)
     check_name(s.draft_backend)
     target = _resolve(model, s)
-    backend = pick(target.path, s.backend)
     options = replace(s.options, exact=s.numerics != "near")
     pair = pairing.choose(target, s.draft, s.spec, lambda: _resolve(s.draft, s), drafts="draft" in sources)
-    options, pair = fitted(target, pair, backend, options, s.notify)
+    preferred = chosen(target.path) if s.backend == AUTO else None
+    place = _place(target.path, s.backend, preferred, s)
+    options, pair = fitted(target, pair, place.backend, options, s.notify)
     used.mark(target.path)
-    loaded = _load(target.path, backend, options, s, "loading")
+    loaded = _load(place, options, s, "loading")
     try:
-        return assemble(loaded, target.path, pair, s)
+        return assemble(loaded, place.path, pair, s)
     except BaseException:
         loaded.backend.close()
         raise
@@ -122,12 +125,19 @@ def _resolve(reference: str | Path | None, s: Settings) -> hub.Opened:
     return hub.opened(None if reference is None else str(reference), progress=progress, notify=s.notify)
 
 
-def _load(path: Path, backend: str, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
+def _place(path: Path, asked: str, preferred: str | None, s: Settings) -> Place:
+    def progress(share: float) -> None:
+        s.progress(f"converting {path.name}", share)
+
+    return pick(path, asked, preferred, notify=s.notify, progress=progress)
+
+
+def _load(place: Place, options: LoadOptions, s: Settings, label: str) -> LoadedModel:
     def progress(share: float) -> bool:
         s.progress(label, share)
         return True
 
-    return adapter(backend).load(path, replace(options, notify=s.notify, progress=progress))
+    return adapter(place.backend).load(place.path, replace(options, notify=s.notify, progress=progress))
 
 
 def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) -> Model:
@@ -213,8 +223,8 @@ def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) 
 
     try:
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1, exact=False)
-        backend = pick(draft_path, s.draft_backend, preferred=target.info.backend)
-        draft = _load(draft_path, backend, options, s, "loading the draft model")
+        place = _place(draft_path, s.draft_backend, target.info.backend, s)
+        draft = _load(place, options, s, "loading the draft model")
     except pairing.UNUSABLE as error:
         raise DraftError(f"the draft model cannot be used: {error}") from error
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from edgespec import hub
 from edgespec.errors import (
     BackendError,
+    ConversionError,
     DownloadError,
     DraftError,
     ModelFileError,
@@ -21,7 +22,14 @@ from edgespec.hub.gguf import Header
 AUTO, NONE = "auto", "none"
 
 
-UNUSABLE = (UsageError, ModelFileError, UnsupportedModelError, DownloadError, BackendError)
+UNUSABLE = (
+    UsageError,
+    ModelFileError,
+    UnsupportedModelError,
+    ConversionError,
+    DownloadError,
+    BackendError,
+)
 """What keeps a draft model from being used, short of its vocabulary."""
 
 

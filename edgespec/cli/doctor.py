@@ -22,6 +22,13 @@ from edgespec.cli.references import ModelReference
 @click.argument("reference", metavar="[MODEL]", required=False, type=ModelReference())
 @model_options
 @click.option(
+    "--measure",
+    cls=Option,
+    section="What is measured",
+    is_flag=True,
+    help="Compare the backends that can load the model anew, for --backend auto.",
+)
+@click.option(
     "--json", "as_json", cls=Option, section="Output", is_flag=True, help="One JSON object: all sections."
 )
 @verbose_option

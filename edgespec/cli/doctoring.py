@@ -38,7 +38,12 @@ class Visit:
             notify=self._console.say,
             progress=self._progress,
         )
-        self._subject = Subject(reference, settings.having(**native_options(options)), self._started)
+        self._subject = Subject(
+            reference,
+            settings.having(**native_options(options)),
+            self._started,
+            measure=options["measure"],
+        )
 
     def run(self) -> int:
         """Returns the exit code."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from edgespec.doctor.backends import backends
+from edgespec.doctor.choice import choice
 from edgespec.doctor.machine import machine
 from edgespec.doctor.model import curve, depths, model
 from edgespec.doctor.sections import Bar, Finding, Section, Table
@@ -20,6 +21,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     machine,
     backends,
     stores,
+    choice,
     model,
     curve,
     depths,

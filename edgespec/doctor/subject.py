@@ -12,11 +12,13 @@ from functools import cached_property
 from pathlib import Path
 
 from edgespec import api, hub
-from edgespec.api import Costs, Model, Settings
+from edgespec.api import Costs, Model, Settings, choosing
+from edgespec.api.backends import able
+from edgespec.api.choosing import Candidate
 from edgespec.api.pairing import AUTO, wanted
 from edgespec.backends.base import ModelInfo
 from edgespec.calibration import RowCounts
-from edgespec.errors import ModelFileError
+from edgespec.errors import EdgespecError, ModelFileError
 
 Progress = Callable[[str, float], None]
 _SECONDS = 10.0
@@ -50,7 +52,8 @@ class Picture:
 class Subject:
     """`reference`: as the user gave it, None for the default model. Nothing is ever fetched.
 
-    `running` is called with the loaded model before it is measured, so that it can be cancelled.
+    `running` is called with the loaded model before it is measured, so that it can be cancelled. `measure`:
+    compare backends anew.
     """
 
     def __init__(
@@ -58,8 +61,10 @@ class Subject:
         reference: str | None,
         settings: Settings,
         running: Callable[[Model], None] = lambda _: None,
+        *,
+        measure: bool = False,
     ) -> None:
-        self.reference, self.settings = reference, settings
+        self.reference, self.settings, self._measure = reference, settings, measure
         self._running = running
 
     @cached_property
@@ -75,6 +80,22 @@ class Subject:
         if self.reference is None:
             return None
         raise ModelFileError(f"{name} is not on this machine: edgespec pull {name} fetches it")
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The backends that can load the model: as they were measured before, or now where `measure` asks for
+        it or one of them never was. None where one was asked for by name, or the model cannot be loaded.
+        """
+        if self.path is None or self.settings.backend != AUTO:
+            return ()
+        try:
+            path = hub.opened(str(self.path)).path
+        except EdgespecError:
+            return ()
+        present, kept = {place.backend for place in able(path)}, choosing.known(path)
+        if len(present) < 2 or (not self._measure and {c.backend for c in kept} == present):
+            return kept if len(present) > 1 else ()
+        return choosing.compare(path, self.settings.options, self.settings.progress)
 
     @cached_property
     def picture(self) -> Picture | None:

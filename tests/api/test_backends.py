@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from edgespec.api import backends
+from edgespec.api.backends import Place
 from edgespec.backends.registry import ADAPTERS
 from edgespec.errors import BackendError, UnsupportedModelError, UsageError
 
@@ -40,16 +41,16 @@ def file(tmp_path):
 
 def test_auto_takes_the_first_that_is_installed_and_can(registered, file, tmp_path):
     registered(a=adapter(lacks="pip install a"), b=adapter(), c=adapter(), d=adapter(folders=True))
-    assert backends.pick(file, "auto") == "b"
-    assert backends.pick(file, "auto", preferred="c") == "c"
-    assert backends.pick(file, "auto", preferred="d") == "b"
-    assert backends.pick(tmp_path, "auto", preferred="b") == "d"
-    assert backends.able(file) == ["b", "c"]
+    assert backends.pick(file, "auto") == Place("b", file)
+    assert backends.pick(file, "auto", preferred="c").backend == "c"
+    assert backends.pick(file, "auto", preferred="d").backend == "b"
+    assert backends.pick(tmp_path, "auto", preferred="b") == Place("d", tmp_path)
+    assert backends.able(file) == [Place("b", file), Place("c", file)]
 
 
 def test_what_was_asked_for_is_used_or_refused(registered, file, tmp_path):
     registered(a=adapter(), b=adapter(), gone=adapter(lacks="x is not installed: pip install x"))
-    assert backends.pick(file, "b") == "b"
+    assert backends.pick(file, "b") == Place("b", file)
     with pytest.raises(UnsupportedModelError, match="no folders"):
         backends.pick(tmp_path, "b")
     with pytest.raises(UsageError, match="unknown backend 'c': use auto, a, b, gone"):

@@ -91,7 +91,8 @@ def test_wrong_usage(run):
 @pytest.mark.model
 def test_the_small_model_is_measured_as_it_would_run(run, smollm2_path, environment):
     settings = environment | {"EDGESPEC_THREADS": "64", "EDGESPEC_CACHE_TYPE_K": "q8_0"}
-    done = run("doctor", str(smollm2_path), "-ctv", "q8_0", "--json", env=settings)
+    arguments = ("--backend", "llamacpp", "-ctv", "q8_0", "--json")
+    done = run("doctor", str(smollm2_path), *arguments, env=settings)
     assert done.returncode == 0, done.stderr
     sections = {section["title"].split(":")[0]: section for section in json.loads(done.stdout)["sections"]}
     model = sections["Model"]

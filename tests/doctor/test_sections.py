@@ -92,7 +92,7 @@ def test_a_model_is_measured_and_every_figure_follows_from_the_curve(table):
 
 def test_a_report_is_json(table):
     text = json.dumps([asdict(section) for section in examine(Subject(str(table), Settings()))])
-    assert len(json.loads(text)) == len(SECTIONS)
+    assert len(json.loads(text)) == len(SECTIONS) - 1, "there is no choice where no backend can load it"
 
 
 def test_what_was_measured_is_there_for_the_next_answer(table):
