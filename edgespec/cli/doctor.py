@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from edgespec.cli.options import Command, Option, model_options, verbose_option
-from edgespec.cli.references import ModelReference
+from edgespec.cli.references import ModelReference, chosen
 
 
 @click.command(
@@ -38,16 +38,9 @@ def doctor(reference: str | None, **options: Any) -> None:
     MODEL is as in edgespec run, and so are the options that it is loaded with, variables included. Nothing is
     fetched: without a model on this machine only the machine is looked at.
     """
-    if reference is not None and options["model"] is not None and _given("model"):
-        raise click.UsageError("the model is given twice: as MODEL and with -m")
+    model = chosen(reference, options)
     from edgespec.cli.doctoring import Visit
 
-    code = Visit(reference if reference is not None else options["model"], options).run()
+    code = Visit(model, options).run()
     if code:
         raise click.exceptions.Exit(code)
-
-
-def _given(name: str) -> bool:
-    """Was the option on the command line, not only in the environment?"""
-    source = click.get_current_context().get_parameter_source(name)
-    return source is click.core.ParameterSource.COMMANDLINE

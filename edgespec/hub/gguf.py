@@ -14,7 +14,7 @@ from pathlib import Path
 
 from edgespec.errors import ModelFileError, UnsupportedModelError
 from edgespec.hub.ggml_types import FILE_TYPES, TYPE_NAMES
-from edgespec.hub.gguf_reader import Cursor, KnownLists, Span, TensorInfo, Tensors, Value, padded
+from edgespec.hub.gguf_reader import MOST_MAPPED, Cursor, KnownLists, Span, TensorInfo, Tensors, Value, padded
 from edgespec.hub.magic import recognise
 from edgespec.hub.reference import visible
 from edgespec.hub.shards import siblings
@@ -121,9 +121,13 @@ def _opened(path: Path, known: KnownLists | None) -> Iterator[Cursor]:
             raise ModelFileError(f"{shown} is not a regular file: give the path of a .gguf file")
         if status.st_size == 0:
             raise ModelFileError(f"{shown} is empty: download it again")
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        size = status.st_size
+        with (
+            path.open("rb") as file,
+            mmap.mmap(file.fileno(), min(size, MOST_MAPPED), access=mmap.ACCESS_READ) as data,
+        ):
             recognise(data[:64], shown)
-            yield Cursor(data, shown, known)
+            yield Cursor(data, shown, size, known)
     except FileNotFoundError:
         raise ModelFileError(f"{shown}: no such file; check the path") from None
     except (OSError, ValueError) as error:

@@ -38,6 +38,8 @@ _MAX_TEXT = 1 << 10
 _MAX_TEMPLATE = 1 << 18
 _MAX_KEPT = 1 << 20  # bytes of texts and lists in all
 _BEGINNING = 512
+MOST_MAPPED = 1 << 28
+"""Bytes of a file that are mapped to read its header; real ones take a few megabytes."""
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -84,8 +86,10 @@ class Cursor:
     follow there. That is for listings: a file made to deceive could only misname itself.
     """
 
-    def __init__(self, data: mmap.mmap, shown: str, known: KnownLists | None = None) -> None:
-        self.shown, self.size = shown, len(data)
+    def __init__(self, data: mmap.mmap, shown: str, size: int, known: KnownLists | None = None) -> None:
+        """`data`: the first bytes of a file of `size`, `MOST_MAPPED` of them at most."""
+        self.shown, self.size = shown, size
+        self._end = len(data)
         self.at = 4
         self._data, self._known = data, known
         self._strings_left = _MAX_STRINGS
@@ -121,7 +125,7 @@ class Cursor:
         """The list of tensors, none of which is looked at."""
         end = n_params = 0
         sizes: dict[int, int] = {}
-        data, at, last = self._data, self.at, self.size
+        data, at, last = self._data, self.at, self._end
         for _ in range(n):
             self.at = at
             if at + 12 > last or (name := at + 8 + _U64.unpack_from(data, at)[0]) + 4 > last:
@@ -220,7 +224,7 @@ class Cursor:
 
     def _walk_strings(self, count: int) -> None:
         self._strings_left -= count
-        data, at, last, read = self._data, self.at, self.size - 8, _U64.unpack_from
+        data, at, last, read = self._data, self.at, self._end - 8, _U64.unpack_from
         for _ in range(count):
             if at > last:
                 at += 8
@@ -231,7 +235,7 @@ class Cursor:
 
     def _entry_follows(self, at: int) -> bool:
         """Is there the name of a metadata entry or of a tensor?"""
-        if at + 16 > self.size:
+        if at + 16 > self._end:
             return False
         length = _U64.unpack_from(self._data, at)[0]
         name = self._data[at + 8 : at + 8 + min(length, 128)]
@@ -254,7 +258,9 @@ class Cursor:
     def take(self, n: int) -> int:
         """Step over n bytes; where they begin."""
         at = self.at
-        if n > self.size - at:
+        if n > self._end - at:
+            if n <= self.size - at:
+                raise self.damaged(f"is longer than {MOST_MAPPED:,} bytes")
             raise ModelFileError(
                 f"{self.shown} needs at least {at + n:,} bytes, has {self.size:,}: "
                 "it is cut off inside its header, download it again"

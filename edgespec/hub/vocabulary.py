@@ -19,16 +19,16 @@ def first_difference(a: Path, a_list: Span, b: Path, b_list: Span) -> int | None
         a, a_list, b, b_list = b, b_list, a, a_list
     if a_list.count <= FIRST_COMPARED:
         return None
-    with _mapped(a) as one, _mapped(b) as other:
+    with _mapped(a, a_list.end) as one, _mapped(b, b_list.end) as other:
         start, begin = _after(one, a_list.start), _after(other, b_list.start)
         if _same(one, start, other, begin, a_list.end - start):
             return None
         return _walk(one, start, other, begin, a_list.count)
 
 
-def _mapped(path: Path) -> mmap.mmap:
+def _mapped(path: Path, length: int) -> mmap.mmap:
     with path.open("rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        return mmap.mmap(file.fileno(), length, access=mmap.ACCESS_READ)
 
 
 def _after(data: mmap.mmap, at: int) -> int:

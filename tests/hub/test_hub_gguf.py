@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import os
 import struct
 import time
 from pathlib import Path
@@ -177,3 +178,13 @@ def test_block_sizes_are_the_library_s():
     ggml.ggml_blck_size.restype, ggml.ggml_type_size.restype = ctypes.c_int64, ctypes.c_size_t
     for kind, (values, size) in BLOCKS.items():
         assert (ggml.ggml_blck_size(kind), ggml.ggml_type_size(kind)) == (values, size)
+
+
+def test_a_file_larger_than_the_address_space_is_read(tmp_path):
+    """Only its beginning is mapped."""
+    path = tmp_path / "large.gguf"
+    path.write_bytes(gguf(tensors=[tensor("w", (1 << 42,), 24, 0)], data=0))
+    start = path.stat().st_size
+    assert f"needs {start + (1 << 42):,} bytes, has {start:,}" in refused(path)
+    os.truncate(path, start + (1 << 42))
+    assert check(path).size == start + (1 << 42)
