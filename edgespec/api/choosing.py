@@ -48,9 +48,17 @@ def best(candidates: Sequence[Candidate]) -> str | None:
     return max(rated, key=lambda candidate: candidate.rate).backend if rated else None
 
 
-def chosen(path: Path) -> str | None:
-    """The backend that measured best for this model on this device; None before it was measured."""
-    return best(known(path))
+def chosen(path: Path, options: LoadOptions) -> str | None:
+    """The backend that measured best for this model on this device; None before it was measured, or with
+    options that only the usual backend has.
+    """
+    return best(known(path)) if is_usual(options) else None
+
+
+def is_usual(options: LoadOptions) -> bool:
+    """Is nothing asked for that only llama.cpp and its forks know?"""
+    asked = (options.type_k, options.type_v, options.flash_attn)
+    return asked == (None, None, None) and options.load_mode == "auto" and options.n_gpu_layers < 0
 
 
 def known(path: Path) -> tuple[Candidate, ...]:
@@ -89,7 +97,7 @@ def _measured(
         with _loaded(place, options) as model:
             single = _single(model)
             if single > limit:
-                return Candidate(place.backend, single, excluded="one row takes too long to catch up")
+                return Candidate(place.backend, single, excluded=_too_slow(single))
             found = _survey(model, place.path, step, seconds)
             single = (found.seconds or {1: single})[1]
             relative = CostModel(found.seconds or {1: single}).relative
@@ -99,6 +107,10 @@ def _measured(
         raise
     except EdgespecError as error:
         return Candidate(place.backend, excluded=str(error))
+
+
+def _too_slow(single: float) -> str:
+    return f"a single row takes {single * 1e3:.0f} ms, too long for speculation to make up"
 
 
 @contextlib.contextmanager

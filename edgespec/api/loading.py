@@ -90,7 +90,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     target = _resolve(model, s)
     options = replace(s.options, exact=s.numerics != "near")
     pair = pairing.choose(target, s.draft, s.spec, lambda: _resolve(s.draft, s), drafts="draft" in sources)
-    preferred = chosen(target.path) if s.backend == AUTO else None
+    preferred = chosen(target.path, s.options) if s.backend == AUTO else None
     place = _place(target.path, s.backend, preferred, s)
     options, pair = fitted(target, pair, place.backend, options, s.notify)
     used.mark(target.path)

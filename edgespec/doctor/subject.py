@@ -14,7 +14,7 @@ from pathlib import Path
 from edgespec import api, hub
 from edgespec.api import Costs, Model, Settings, choosing
 from edgespec.api.backends import able
-from edgespec.api.choosing import Candidate
+from edgespec.api.choosing import Candidate, is_usual
 from edgespec.api.pairing import AUTO, wanted
 from edgespec.backends.base import ModelInfo
 from edgespec.calibration import RowCounts
@@ -86,7 +86,7 @@ class Subject:
         """The backends that can load the model: as they were measured before, or now where `measure` asks for
         it or one of them never was. None where one was asked for by name, or the model cannot be loaded.
         """
-        if self.path is None or self.settings.backend != AUTO:
+        if self.path is None or self.settings.backend != AUTO or not is_usual(self.settings.options):
             return ()
         try:
             path = hub.opened(str(self.path)).path

@@ -62,19 +62,21 @@ def test_flat_costs_win_over_a_faster_single_row(model):
     path = model(
         steep=adapter(lambda n: 0.002 * n), flat=adapter(lambda n: 0.003), slow=adapter(lambda n: 0.03 * n)
     )
-    assert choosing.chosen(path) is None
+    assert choosing.chosen(path, LoadOptions()) is None
     found = compare(path)
     assert found["steep"].single < found["flat"].single
     assert found["flat"].rate > found["steep"].rate
     assert "too long" in found["slow"].excluded
-    assert choosing.chosen(path) == "flat"
+    assert choosing.chosen(path, LoadOptions()) == "flat"
     assert choosing.known(path) == tuple(found.values())
+    for asked in ({"type_k": "q8_0"}, {"flash_attn": True}, {"n_gpu_layers": 0}, {"load_mode": "none"}):
+        assert choosing.chosen(path, LoadOptions(**asked)) is None, "others would not know what to do with it"
 
 
 def test_a_backend_that_fails_is_not_chosen(model):
     path = model(broken=adapter(lambda n: 0.001, broken=True), fine=adapter(lambda n: 0.002 * n))
     assert compare(path)["broken"].excluded == "it does not run here"
-    assert choosing.chosen(path) == "fine"
+    assert choosing.chosen(path, LoadOptions()) == "fine"
 
 
 def test_nothing_is_kept_of_a_comparison_that_was_interrupted(model):
@@ -86,11 +88,11 @@ def test_nothing_is_kept_of_a_comparison_that_was_interrupted(model):
 
     with pytest.raises(Cancelled):
         compare(path, stop)
-    assert choosing.chosen(path) is None
+    assert choosing.chosen(path, LoadOptions()) is None
 
 
 @pytest.mark.parametrize("kept", [None, 3, [3], [{"backend": "a", "speed": 1}]])
 def test_what_is_damaged_in_the_store_chooses_nothing(model, kept):
     path = model(a=adapter(lambda n: 0.001))
     choosing._store(path).put("backends", kept)
-    assert choosing.chosen(path) is None
+    assert choosing.chosen(path, LoadOptions()) is None
