@@ -18,7 +18,7 @@ SECONDS = "verify_seconds"
 _TRIED, _EXACT = "tried_rows", "exact_rows"
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
 
-_TURNS = 5
+_IDLE_TURNS, _LESS = 2, 0.97
 _STEP_DOWN = 1.5
 
 Progress = Callable[[float], None]
@@ -110,20 +110,21 @@ class Survey:
                 self._keep(found.measured)
 
     def renew(self, seconds: float, progress: Progress = _ignore) -> None:
-        """Measure everything anew. What a row count costs is the least of several turns over all counts: at
-        least one turn, more while they end within `seconds`. Raises as `advance` does.
+        """Measure everything anew, then take turns over all counts until they bring nothing down any more or
+        take over `seconds`: what a row count costs is the least of its passes. Raises as `advance` does.
         """
         for name in (_TRIED, _EXACT, SECONDS):
             self._stored.put(name, None)
         self.advance(progress=lambda share: progress(0.5 * share))
-        turns: list[dict[int, float]] = []
-        end = self._clock() + seconds
-        while len(turns) < _TURNS and (not turns or self._clock() + sum(turns[-1].values()) <= end):
-            turns.append(self._turn())
-            progress(0.5 + 0.5 * len(turns) / _TURNS)
+        began = self._clock()
+        least, idle = dict(self.known.seconds or {}), 0
+        while idle < _IDLE_TURNS and self._clock() - began + sum(least.values()) <= seconds:
+            progress(0.5 + 0.5 * (self._clock() - began) / seconds)
+            turn = self._turn()
+            idle = 0 if any(turn[n] < _LESS * least[n] for n in turn) else idle + 1
+            least = {n: min(least[n], turn[n]) for n in turn}
         progress(1.0)
-        costs = {n: min(turn[n] for turn in turns) for n in turns[0]}
-        self._keep(replace(self.known, seconds=costs))
+        self._keep(replace(self.known, seconds=least))
 
     def _turn(self) -> dict[int, float]:
         """Seconds of one pass of every count."""
