@@ -24,8 +24,8 @@ from edgespec.bench.rows import Row, rows
 from edgespec.bench.runner import Contender, Plan, measure
 from edgespec.cli.answer import ANSWER_PATIENCE, LOAD_PATIENCE, native_options
 from edgespec.cli.console import Console
-from edgespec.cli.printers import Stdout
 from edgespec.cli.references import names_draft
+from edgespec.cli.stdout import Stdout
 from edgespec.cli.worker import Worker
 from edgespec.errors import Cancelled, EdgespecError, UsageError
 

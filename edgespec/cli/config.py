@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from edgespec.cli.options import verbose_option
-from edgespec.cli.printers import Stdout
 from edgespec.cli.run import run
+from edgespec.cli.stdout import Stdout
 from edgespec.cli.stored import settable
 from edgespec.cli.terminal import is_terminal, printable, valid, write_error
 from edgespec.settings import SettingsFile, Value, location

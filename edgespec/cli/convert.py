@@ -43,7 +43,7 @@ def convert(reference: str, form: str, output: Path | None) -> None:
     from edgespec import hub
     from edgespec.cli.answer import LOAD_PATIENCE
     from edgespec.cli.console import Console
-    from edgespec.cli.printers import Stdout
+    from edgespec.cli.stdout import Stdout
     from edgespec.cli.worker import Worker
     from edgespec.convert import convert as into
     from edgespec.convert import prepare

@@ -12,7 +12,7 @@ from edgespec import Model, Settings
 from edgespec.cli.answer import LOAD_PATIENCE, native_options
 from edgespec.cli.console import Console
 from edgespec.cli.picture import Paper, drawn
-from edgespec.cli.printers import Stdout
+from edgespec.cli.stdout import Stdout
 from edgespec.cli.terminal import has_colour, is_terminal
 from edgespec.cli.worker import Worker
 from edgespec.doctor import Section, Subject, examine

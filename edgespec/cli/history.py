@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from edgespec.cli.options import verbose_option
-from edgespec.cli.printers import Stdout
 from edgespec.cli.prompt import read_text
+from edgespec.cli.stdout import Stdout
 from edgespec.cli.stored import Number, conversation_number, numbered
 from edgespec.cli.terminal import is_terminal, printable, valid, write_error
 from edgespec.errors import EdgespecError, UsageError

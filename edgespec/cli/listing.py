@@ -12,7 +12,9 @@ import click
 
 from edgespec import hub
 from edgespec.cli.options import verbose_option
+from edgespec.cli.stdout import put
 from edgespec.cli.tables import ago, columns, count, size
+from edgespec.cli.terminal import one_line
 from edgespec.hub import local, used
 from edgespec.hub.catalogue import Card
 from edgespec.hub.local import Listed
@@ -37,16 +39,16 @@ def ls(as_json: bool) -> None:
     """
     found = models()
     if as_json:
-        click.echo(json.dumps([record(model) for model in found], ensure_ascii=False, indent=1))
+        put(json.dumps([record(model) for model in found], indent=1))
         return
     if not found:
         click.echo("no models on this machine; edgespec pull smollm2:135m fetches a small one", err=True)
         return
     head = ("NAME", "SIZE", "QUANT", "CONTEXT", "ARCHITECTURE", "LAST USED", "WHERE")
-    click.echo(columns([head, *(_row(model) for model in found)], right=(1, 3)))
-    problems = [model for model in found if model.facts.problem]
-    for model in problems:
-        click.echo(f"{model.facts.condition}: {model.name}: {model.facts.problem}")
+    put(columns([head, *(_row(model) for model in found)], right=(1, 3)))
+    for model in found:
+        if model.facts.problem:
+            put(one_line(f"{model.facts.condition}: {model.name}: {model.facts.problem}"))
 
 
 def _row(model: Listed) -> tuple[str, ...]:
@@ -96,15 +98,14 @@ def search(words: tuple[str, ...], as_json: bool) -> None:
     cards = [card for card in hub.cards() if _matches(card, words)]
     here = {model.name for model in local.titled(local.found(), hub.cards())}
     if as_json:
-        click.echo(json.dumps([_card(card, here) for card in cards], ensure_ascii=False, indent=1))
+        put(json.dumps([_card(card, here) for card in cards], indent=1))
         return
     if not cards:
         near = hub.closest(" ".join(words), [card.name for card in hub.cards()])
         hint = f"nearest: {', '.join(near)}" if near else "edgespec search without words lists it all"
-        click.echo(f"the catalogue has no {' '.join(words)}; {hint}", err=True)
-        raise click.exceptions.Exit(1)
+        raise click.ClickException(f"the catalogue has no {' '.join(words)}; {hint}")
     head = ("NAME", "SIZE", "PARAMETERS", "QUANT", "LICENCE", "DRAFT", "HERE", "TITLE")
-    click.echo(columns([head, *(_card_row(card, here) for card in cards)], right=(1, 2)))
+    put(columns([head, *(_card_row(card, here) for card in cards)], right=(1, 2)))
 
 
 def _matches(card: Card, words: Sequence[str]) -> bool:

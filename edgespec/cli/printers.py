@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-from typing import Any, Protocol, TextIO
+from typing import Any, Protocol
 
-from edgespec.cli.failure import NobodyReadsError, OutputError
-from edgespec.cli.terminal import has_colour, is_terminal, make_lenient, printable
+from edgespec.cli.stdout import Stdout
+from edgespec.cli.terminal import has_colour, is_terminal, printable
 from edgespec.history import Conversation
 from edgespec.types import StepEvent
 
@@ -21,25 +20,6 @@ class Printer(Protocol):
     def event(self, event: StepEvent) -> None: ...
 
     def end(self, summary: dict[str, Any]) -> None: ...
-
-
-class Stdout:
-    """Flushes what it writes. Raises OutputError."""
-
-    def __init__(self) -> None:
-        if sys.stdout is None:
-            raise OutputError("standard output is closed: there is nowhere to write the answer")
-        make_lenient(sys.stdout)
-        self.stream: TextIO = sys.stdout
-
-    def write(self, text: str) -> None:
-        try:
-            self.stream.write(text)
-            self.stream.flush()
-        except BrokenPipeError as error:
-            raise NobodyReadsError("nobody reads the answer") from error
-        except OSError as error:
-            raise OutputError(f"cannot write the answer: {error.strerror or error}") from error
 
 
 class TextPrinter:

@@ -11,8 +11,8 @@ from edgespec import hub
 from edgespec.cli.console import Console
 from edgespec.cli.failure import explain
 from edgespec.cli.options import Command, Option, verbose_option
-from edgespec.cli.printers import Stdout
 from edgespec.cli.references import ModelReference, repository
+from edgespec.cli.stdout import Stdout
 from edgespec.cli.terminal import has_style, write_error
 from edgespec.cli.worker import Worker
 from edgespec.errors import Cancelled, EdgespecError

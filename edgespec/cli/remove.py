@@ -7,6 +7,7 @@ import click
 from edgespec import hub
 from edgespec.cli.options import verbose_option
 from edgespec.cli.references import ModelReference
+from edgespec.cli.stdout import put
 from edgespec.cli.tables import size
 from edgespec.cli.terminal import one_line
 
@@ -21,4 +22,4 @@ def rm(references: tuple[str, ...]) -> None:
     """
     for reference in references:
         removed = hub.remove(reference)
-        click.echo(f"removed {one_line(removed.name)} ({size(removed.size)} freed)")
+        put(f"removed {one_line(removed.name)} ({size(removed.size)} freed)")

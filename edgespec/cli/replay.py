@@ -46,7 +46,7 @@ def replay(traces: Path, curves: Path, form: str, **how: Any) -> None:
     """
     from edgespec.bench import replay as bench
     from edgespec.bench.replay_report import as_json, as_table
-    from edgespec.cli.printers import Stdout
+    from edgespec.cli.stdout import Stdout
 
     records, costs = bench.read_records(traces), bench.read_curves(curves)
     results = list(bench.replay(records, costs, draft=not how["no_draft"], warm=how["warm"]))

@@ -12,6 +12,7 @@ from edgespec import hub
 from edgespec.cli.listing import models
 from edgespec.cli.options import verbose_option
 from edgespec.cli.references import ModelReference
+from edgespec.cli.stdout import put
 from edgespec.cli.tables import ago, columns, count, size
 from edgespec.cli.terminal import one_line, printable
 from edgespec.hub import gguf, local, pairing, used
@@ -40,15 +41,15 @@ def show(reference: str, as_json: bool, template: bool) -> None:
     if template:
         if text is None:
             raise click.ClickException(f"{where.name} has no chat template")
-        click.echo(printable(text))
+        put(printable(text))
         return
     drafts = pairing.candidates(where, header, models(), hub.cards())
     if as_json:
-        click.echo(json.dumps(_record(where, header, drafts), ensure_ascii=False, indent=1))
+        put(json.dumps(_record(where, header, drafts), indent=1))
         return
-    click.echo(columns([(label, value) for label, value in _facts(where, header).items()]))
-    click.echo(_template(text))
-    click.echo(_drafts(drafts))
+    put(columns([(label, value) for label, value in _facts(where, header).items()]))
+    put(_template(text))
+    put(_drafts(drafts))
 
 
 def _facts(path: Path, header: Header) -> dict[str, str]:
@@ -139,10 +140,10 @@ def _card(card: hub.Card, as_json: bool) -> None:
     )
     facts = {field: getattr(card, field) for field in fields if getattr(card, field) is not None}
     if as_json:
-        click.echo(json.dumps({**facts, "path": None}, ensure_ascii=False, indent=1))
+        put(json.dumps({**facts, "path": None}, indent=1))
         return
     shown = {**facts, **({"size": size(card.size)} if card.size else {})}
     if card.parameters:
         shown["parameters"] = count(card.parameters)
-    click.echo(columns([(label, str(value)) for label, value in shown.items()]))
-    click.echo(f"\nnot on this machine; edgespec pull {card.name} fetches it")
+    put(columns([(label, str(value)) for label, value in shown.items()]))
+    put(f"\nnot on this machine; edgespec pull {card.name} fetches it")

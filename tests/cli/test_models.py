@@ -119,6 +119,17 @@ def test_names_from_a_file_do_not_reach_the_terminal(home, said):
         assert "\x1b" not in out
 
 
+def test_names_that_are_not_utf8_and_a_stdout_that_is_not(home, run, environment):
+    for name in ("caf\udce9.gguf", "模型.gguf"):
+        put(home, name, SMALL)
+    env = environment | dict(os.environ) | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = run("ls", env=env)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode("ascii").count("Q4_0") == 2
+    listed = json.loads(run("ls", "--json", env=env).stdout)
+    assert {model["name"] for model in listed} == {"caf\udce9", "模型"}
+
+
 def test_show_lists_drafts_with_reasons(home, said):
     put(home, "big.gguf", model(3_000_000))
     put(home, "small.gguf", model(300_000))
