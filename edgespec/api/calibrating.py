@@ -47,15 +47,13 @@ class Calibrator:
         self._draft = draft
         self._asked, self._notify = asked, notify
         self._told = False
+        self.complete = False
+        """Is all known that speculation goes by?"""
         self._settle()
 
     @property
     def found(self) -> Measured:
         return self._survey.known
-
-    @property
-    def complete(self) -> bool:
-        return self._survey.complete and self._price is not None
 
     @property
     def drafting(self) -> dict[Source, float]:
@@ -73,12 +71,11 @@ class Calibrator:
         price = self.stored.get(f"price_of_exactness:{self.pair}")
         return price if isinstance(price, float) and 0.0 <= price <= 1.0 else None
 
-    def advance(self, seconds: float = math.inf, progress: Share = lambda _: None) -> bool:
-        """Measure what is not known yet, for about so long. Returns whether anything was learnt.
+    def advance(self, seconds: float = math.inf, progress: Share = lambda _: None) -> None:
+        """Measure what is not known yet, for about so long.
 
         Raises Cancelled when a backend is aborted; what was measured until then is kept.
         """
-        before = self.found
         if not self.drafting:
             self._time_draft()
         try:
@@ -89,7 +86,6 @@ class Calibrator:
                 self._told = True
                 folder = self.stored.path.parent
                 self._notify(f"what was measured cannot be kept in {folder}: it is measured at every start")
-        return self.found != before
 
     def renew(self, seconds: float, progress: Share = lambda _: None) -> None:
         """Measure all of it anew, with care; see `Survey.renew`."""
@@ -112,6 +108,7 @@ class Calibrator:
         if self._price is None and self._survey.complete and not unknown and found.seconds:
             price = price_of_exactness(found, (each or 0.0) / found.seconds[1])
             self.stored.put(f"price_of_exactness:{self.pair}", max(price, 0.0))
+        self.complete = self._survey.complete and self._price is not None
 
 
 def sample_text(target: LoadedModel) -> list[int]:

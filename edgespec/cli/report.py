@@ -50,7 +50,7 @@ def status_line(model: Model) -> str:
     parts.append(f"first after {stats.t_first:.2f} s")
     if stats.draft_n:
         parts.append(f"accepted {stats.draft_n_accepted}/{stats.draft_n} drafted")
-    parts.append(_proposer(model))
+    parts.append(f"{_proposer(model)}, {model.rows.mode}")
     if stats.finish == "length":
         full = model.context_used + 1 >= model.n_ctx
         parts.append("the context is full: /clear starts anew" if full else "cut at the limit (-n)")
