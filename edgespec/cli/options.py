@@ -15,6 +15,7 @@ from edgespec.cli.terminal import valid
 
 F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_TOKENS = 1024
+BACKENDS = ("auto", "llamacpp", "ik", "mlx", "onnx")
 AUTO = -1
 """llama.cpp's number for "choose for me"."""
 
@@ -134,14 +135,14 @@ model_options = _group(
     ),
     _o(
         "--backend",
+        type=click.Choice(BACKENDS),
         default="auto",
-        metavar="NAME",
-        help="auto, llamacpp, ik, onnx or mlx: the library that computes.",
+        help="The library that computes; auto is the one that edgespec doctor found best.",
     ),
     _o(
         "--draft-backend",
+        type=click.Choice(BACKENDS),
         default="auto",
-        metavar="NAME",
         help="The same for the draft model; auto is the target's if it can.",
     ),
     _o(
