@@ -49,7 +49,7 @@ def sections(*arguments, **changes):
 def test_without_a_model_the_machine_is_told_and_nothing_is_fetched(monkeypatch):
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a socket was opened"))
     found = sections(None, Settings())
-    assert list(found) == ["Machine", "Backends", "Model"]
+    assert list(found) == ["Machine", "Backends", "Models", "Model"]
     machine = found["Machine"].figures
     assert 1 <= machine["cores_usable"] <= machine["cores_present"] == os.cpu_count()
     assert set(found["Backends"].figures) == set(ADAPTERS)
