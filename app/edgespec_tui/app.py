@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import signal
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -44,9 +47,19 @@ class ChatApp(App[int]):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (84, "-wide")]  # noqa: RUF012 - as the library declares it
     CSS = """
     #main { height: 1fr; }
+    #panel { dock: right; }
+    .-narrow #panel { dock: none; }
     #transcript { width: 1fr; }
     ChatApp Footer { dock: none; background: $background; }
     Toast { max-width: 60; }
+    .-narrow #main { layout: vertical; }
+    .-narrow Transcript { padding: 0; }
+    .-narrow Panel { width: 100%; height: 8; padding: 0 1; }
+    .-narrow Panel > .fact { margin-top: 0; }
+    .-narrow Panel > Sparkline { height: 1; }
+    .-narrow Panel > .title { display: none; }
+    .-narrow Composer { margin: 0; }
+    .-narrow Composer > Prompt { max-height: 6; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f1", "help", "help"),
@@ -86,8 +99,8 @@ class ChatApp(App[int]):
     def compose(self) -> ComposeResult:
         yield self.top
         with Horizontal(id="main"):
-            yield self.transcript
             yield self.panel
+            yield self.transcript
         yield self.status
         yield self.composer
         yield Footer(show_command_palette=False)
@@ -97,6 +110,10 @@ class ChatApp(App[int]):
         self.composer.prompt.focus()
         self.load()
         self.set_interval(TICK, self.live.tick)
+        if not self.is_headless:
+            with contextlib.suppress(NotImplementedError):  # Windows
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(signal.SIGTERM, self.exit, 128 + signal.SIGTERM)
 
     # The model
 

@@ -33,6 +33,11 @@ class Live:
         self._rate = 0.0
         self._acceptance: float | None = None
         self.stopping = False
+        self._paused = False
+
+    def pause(self) -> None:
+        """Leave the screen as it is."""
+        self._paused = True
 
     def expect(self, index: int) -> AnswerMessage:
         """An answer is about to come, as turn `index`. The caller puts its widget on the screen."""
@@ -59,7 +64,11 @@ class Live:
     async def tick(self) -> None:
         """Called by a timer."""
         app = self._app
-        if not app.transcript.is_attached or (self._view is not None and not self._view.is_mounted):
+        if (
+            self._paused
+            or not app.transcript.is_attached
+            or (self._view is not None and not self._view.is_mounted)
+        ):
             return
         while app.engine.news:
             news = app.engine.news.popleft()

@@ -19,8 +19,8 @@ from edgespec.calibration import RowCounts
 from edgespec.control import Controller, CostModel
 from edgespec.errors import Cancelled, UsageError
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
-from edgespec.text.prompt import Message as Message
 from edgespec.text.table import TableVocabulary
+from edgespec.text.template import CHATML
 from edgespec.types import FloatArray, Source, Tokens
 
 _START, _END = "<|im_start|>", "<|im_end|>"
@@ -70,7 +70,7 @@ def scripted(
         n_ctx_train=n_ctx,
         backend="scripted",
         device="this process",
-        chat_template=None,
+        chat_template=CHATML,
         settings={},
     )
     rows = RowCounts("exact", "scripted rows are always equal", tuple(range(1, 66)))

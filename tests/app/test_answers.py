@@ -24,7 +24,14 @@ def test_an_answer_is_drawn_as_markdown_with_its_figures():
         assert "A title" in answer
         assert "##" not in answer
         assert "Some bold text." in answer
-        assert " • item" in answer
+        assert [line for line in answer.split("\n") if line][1:] == [
+            "A title",
+            "Some bold text.",
+            "x = 1",
+            " • item",
+            "The end.",
+            app.transcript.last_answer.foot,
+        ]
         assert "tok/s" in answer
         assert "first after" in answer
         assert app.composer.text == ""

@@ -19,14 +19,14 @@ _SEQUENCES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\r")
 class Terminal:
     """The command in a pseudo terminal, and what it has shown since the last `expect`."""
 
-    def __init__(self, arguments, env) -> None:
+    def __init__(self, arguments, env, **changes: str) -> None:
         parent, child = pty.openpty()
         self.process = subprocess.Popen(
             command(arguments),
             stdin=child,
             stdout=child,
             stderr=child,
-            env=env | {"TERM": "xterm"},
+            env=env | {"TERM": "xterm"} | changes,
             start_new_session=True,
             preexec_fn=_take_terminal,
         )

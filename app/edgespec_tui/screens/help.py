@@ -56,7 +56,7 @@ class HelpScreen(ModalScreen[None]):
         width: 78; max-width: 100%; height: auto; max-height: 100%; background: $surface; padding: 1 3;
         border: round $border-blurred; scrollbar-size-vertical: 1;
     }
-    .-narrow HelpScreen > VerticalScroll, HelpScreen.-narrow > VerticalScroll { padding: 0 1; }
+    HelpScreen.-narrow > VerticalScroll { padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,f1,q", "dismiss", "close")]
 

@@ -42,7 +42,8 @@ class SettingsScreen(ModalScreen[Choices | None]):
     SettingsScreen #problem { color: $text-error; height: auto; }
     SettingsScreen #buttons { height: 3; align-horizontal: right; }
     SettingsScreen Button { margin-left: 2; }
-    SettingsScreen.-narrow .hint { display: none; }
+    SettingsScreen.-narrow .hint, SettingsScreen.-narrow #buttons { display: none; }
+    SettingsScreen.-narrow #system { height: 3; }
     SettingsScreen.-narrow > Vertical { height: 100%; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -70,6 +71,9 @@ class SettingsScreen(ModalScreen[Choices | None]):
                 yield Button("Cancel", id="cancel")
                 yield Button("Apply and keep", id="keep", variant="primary")
             yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.query_one("#form").scroll_home, animate=False)
 
     def _row(self, name: str) -> ComposeResult:
         field = FIELDS[name]

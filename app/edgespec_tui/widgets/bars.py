@@ -61,7 +61,7 @@ class StatusLine(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="status", markup=False)
-        self._turn = 0
+        self.turn = 0
 
     def show(self, activity: Activity, rate: float, tokens: int, hint: str = "") -> None:
         self.update(self._line(activity, rate, tokens, hint))
@@ -69,8 +69,8 @@ class StatusLine(Static):
     def _line(self, activity: Activity, rate: float, tokens: int, hint: str) -> Content:
         if activity.phase in ("idle", "empty"):
             return Content(one_line(hint))
-        self._turn += 1
-        spin = Content(_SPIN[self._turn // 2 % len(_SPIN)] + " ").stylize("$primary")
+        self.turn += 1
+        spin = Content(_SPIN[self.turn // 2 % len(_SPIN)] + " ").stylize("$primary")
         if activity.phase == "answering":
             what = f"{tokens:,} tokens · {rate:.1f} tok/s" if rate else f"{tokens:,} tokens"
             return Content.assemble(spin, what, " · Esc stops")

@@ -27,9 +27,10 @@ class BlockView(Widget):
     BlockView { width: 1fr; height: auto; margin-top: 1; }
     BlockView.-tight, BlockView.-top { margin-top: 0; }
     BlockView.-code { background: $surface; padding: 0 2; border-left: outer $panel; }
-    BlockView.-code.-start { padding-top: 1; }
-    BlockView.-code.-end { padding-bottom: 1; }
-    BlockView.-code:ansi { padding: 0 1; border-left: outer $border-blurred; }
+    BlockView.-code.-start { padding: 1 2 0 2; }
+    BlockView.-code.-end { padding: 0 2 1 2; }
+    BlockView.-code.-start.-end { padding: 1 2; }
+    BlockView.-code:ansi { border-left: outer $border-blurred; }
     """
 
     def __init__(self, block: Block, *, top: bool = False) -> None:
@@ -123,7 +124,6 @@ class MarkdownBody(Vertical):
 
     def _place(self, view: BlockView, index: int) -> None:
         if self._section is None or index % _TOGETHER == 0:
-            self._section = Section(view)
+            self._section = Section()
             self.mount(self._section)
-        else:
-            self._section.mount(view)
+        self._section.mount(view)

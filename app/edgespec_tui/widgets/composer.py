@@ -78,8 +78,6 @@ class Composer(Vertical):
         background: $background; scrollbar-size-vertical: 1;
     }
     Composer > Prompt:focus { border: round $primary; }
-    .-narrow Composer { margin: 0; }
-    .-narrow Composer > Prompt { max-height: 6; }
     """
 
     class Sent(Message):

@@ -128,6 +128,11 @@ class AnswerMessage(MessageView):
         """The answer without thinking."""
         return _answer(self._pieces)
 
+    @property
+    def foot(self) -> str:
+        """The line under the answer."""
+        return str(self._foot.content)
+
     def compose(self) -> ComposeResult:
         yield Static(Content(one_line(self.turn.model or "Assistant", 60)), classes="name", markup=False)
         yield self._thinking
@@ -158,18 +163,18 @@ class AnswerMessage(MessageView):
         """Change between Markdown and words by source."""
         if on == self.provenance:
             return
-        self.provenance = on
-        old = self._body
-        if on:
-            self._body = ProvenanceBody(self._pieces)
-        else:
-            self._body = MarkdownBody()
-            self._body.feed(self.text)
+        self.provenance, live, n = on, self.live, len(self._pieces)
+        new = ProvenanceBody(self._pieces[:n]) if on else MarkdownBody("" if live else self.text)
+        await self.mount(new, before=self._foot)
+        old, self._body = self._body, new
+        # What has come meanwhile went to the old one.
+        if isinstance(new, ProvenanceBody):
+            new.feed(self._pieces[n:])
+        elif live:
+            new.feed(self.text)
             if not self.live:
-                self._body.finish()
-        with self.app.batch_update():
-            await self.mount(self._body, before=self._foot)
-            await old.remove()
+                new.finish()
+        await old.remove()
 
     def action_again(self) -> None:
         self.post_message(self.Asked(self, "again"))

@@ -51,10 +51,6 @@ class Panel(VerticalScroll, can_focus=False):
     Panel > #rate-curve > .sparkline--min-color { color: $primary 40%; }
     Panel > #acceptance-curve > .sparkline--max-color { color: $success; }
     Panel > #acceptance-curve > .sparkline--min-color { color: $success 40%; }
-    .-narrow Panel { dock: top; width: 100%; height: 11; padding: 0 1; }
-    .-narrow Panel > .fact { margin-top: 0; }
-    .-narrow Panel > Sparkline { height: 1; }
-    .-narrow Panel > .title { display: none; }
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,6 @@ class Transcript(VerticalScroll, can_focus=False):
 
     DEFAULT_CSS = """
     Transcript { padding: 1 2 0 2; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
-    .-narrow Transcript { padding: 0; }
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,6 @@ class Welcome(Static):
 
     DEFAULT_CSS = """
     Welcome { height: auto; width: 1fr; padding: 1 1; color: $dim; }
-    .-narrow Welcome { padding: 0 1; }
     """
 
     def __init__(self, model: str, *, first_run: bool) -> None:
