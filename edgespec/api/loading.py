@@ -203,7 +203,7 @@ def _drafting(
         return None, pair
     if not pair.asked:
         stored = Measurements(fingerprint(path), target.info.settings)
-        if why := objection(stored, fingerprint(pair.path)):
+        if why := objection(stored, fingerprint(pair.path), exact=s.numerics == "exact"):
             return None, pair.without(f"{pair.path.name} is not loaded: {why}; --draft {pair.path} loads it")
     try:
         loaded = _load_draft(target, path, pair.path, s)
@@ -212,6 +212,7 @@ def _drafting(
             raise
         s.notify(f"no draft model: {error}")
         return None, pair.without(str(error))
+    used.mark(pair.path)
     if not pair.asked:
         s.notify(f"draft model {pair.reason}")
     return loaded, pair

@@ -12,10 +12,10 @@ _APART = 10
 """It is loaded again after so many times without it, since machines and prompts change."""
 
 
-def objection(stored: Measurements, draft: str) -> str | None:
+def objection(stored: Measurements, draft: str, *, exact: bool) -> str | None:
     """Why the draft with this fingerprint cannot pay on this device; None if it may, or is not known yet.
 
-    A draft that lies unused in memory would cost just that, and the prompt's pass on top.
+    A draft that lies unused would still cost its memory. `exact`: only passes of exact row counts are made.
     """
     each, seconds = stored.get(f"draft_seconds:{draft}"), _seconds(stored.get(SECONDS))
     if not isinstance(each, float) or not 0.0 < each < math.inf or len(seconds) < 2:
@@ -25,7 +25,7 @@ def objection(stored: Measurements, draft: str) -> str | None:
         ("draft",),
         CostModel(seconds, {"draft": each}),
         Calibration.from_json(stored.get(f"survival:{draft}")),
-        row_counts=tuple(rows) if isinstance(rows, list) else None,
+        row_counts=tuple(rows) if exact and isinstance(rows, list) else None,
     )
     if policy.begin():
         stored.put(f"unpaired:{draft}", 0)
@@ -35,7 +35,7 @@ def objection(stored: Measurements, draft: str) -> str | None:
     stored.put(f"unpaired:{draft}", times)
     if times % _APART == 0:
         return None
-    return f"a token of it takes {each / seconds[1]:.2f} of the target's time here, too much to pay"
+    return f"it cannot pay here, where a token of it takes {each / seconds[1]:.2f} of the target's time"
 
 
 def _seconds(kept: Any) -> dict[int, float]:

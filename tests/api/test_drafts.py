@@ -108,12 +108,21 @@ def test_one_that_was_named_and_does_not_fit(store, smollm2_path, monkeypatch):
 
 def test_a_draft_that_costs_too_much_is_not_loaded_but_now_and_then(tmp_path):
     stored = Measurements("model", {}, tmp_path)
-    assert objection(stored, "draft") is None  # nothing is known yet
+    assert objection(stored, "draft", exact=False) is None  # nothing is known yet
     stored.put(SECONDS, {"1": 1.0, "2": 1.9, "4": 3.2, "8": 6.0})
     stored.put("draft_seconds:draft", 0.95)
-    answers = [objection(stored, "draft") for _ in range(20)]
+    answers = [objection(stored, "draft", exact=False) for _ in range(20)]
     assert "0.95 of the target's time" in answers[0]
     assert [i for i, answer in enumerate(answers, 1) if answer is None] == [10, 20]
     stored.put("draft_seconds:draft", 0.01)
     stored.put(SECONDS, {"1": 1.0, "2": 1.01, "4": 1.02, "8": 1.05})
-    assert objection(stored, "draft") is None
+    assert objection(stored, "draft", exact=False) is None
+
+
+def test_where_no_pass_of_several_rows_is_exact_a_draft_cannot_pay(tmp_path):
+    stored = Measurements("model", {}, tmp_path)
+    stored.put(SECONDS, {"1": 1.0, "2": 1.01, "4": 1.02, "8": 1.05})
+    stored.put("draft_seconds:draft", 0.01)
+    stored.put("exact_rows", [1])
+    assert objection(stored, "draft", exact=False) is None
+    assert "cannot pay here" in objection(stored, "draft", exact=True)
