@@ -113,6 +113,6 @@ class Calibrator:
 
 def sample_text(target: LoadedModel) -> list[int]:
     """Some text to measure on; long enough for the kernels of long contexts where these may differ."""
-    settings = target.info.settings
-    short = settings.get("type_k") != settings.get("type_v")
-    return target.vocabulary.tokenize(_TEXT * (2 if short else 12), special=False)
+    kinds = [target.info.settings.get(name) for name in ("type_k", "type_v")]
+    long = kinds[0] is not None and kinds[0] == kinds[1]
+    return target.vocabulary.tokenize(_TEXT * (12 if long else 2), special=False)

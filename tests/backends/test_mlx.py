@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -200,3 +201,34 @@ def test_paths_are_taken_as_they_are(cut_path, tmp_path):
     loaded = mlx.load(odd, LoadOptions(n_ctx=64))
     assert loaded.backend.forward([5]).shape == (1, 4096)
     loaded.backend.close()
+
+
+def test_a_process_ends_well_whatever_thread_used_the_model(cut_path):
+    code = (
+        "import sys, threading; from pathlib import Path; from edgespec.backends import mlx\n"
+        "from edgespec.backends.base import LoadOptions\n"
+        "def work():\n"
+        "    mlx.load(Path(sys.argv[1]), LoadOptions(n_ctx=64)).backend.forward([5])\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start()\n"
+        "thread.join()\n"
+    )
+    for _ in range(4):
+        assert subprocess.run([sys.executable, "-c", code, cut_path]).returncode == 0
+
+
+def test_threads_take_turns(model):
+    rows = []
+    expected = model.backend.forward([5, 6, 7]).copy()
+    model.backend.commit(())
+
+    def work():
+        rows.append(model.backend.forward([5, 6, 7]).copy())
+        model.backend.commit(())
+
+    for _ in range(3):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert all(np.array_equal(found, expected) for found in rows)
+    assert len(rows) == 3

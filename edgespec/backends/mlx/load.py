@@ -11,6 +11,7 @@ from edgespec.backends.base import LoadedModel, LoadOptions, ModelInfo, Vocabula
 from edgespec.backends.device import cpu_name
 from edgespec.backends.llama.opening import sizes
 from edgespec.backends.mlx.refusal import refuses
+from edgespec.backends.mlx.thread import OnLane, lane
 from edgespec.errors import BackendError, UnsupportedModelError, UsageError
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ def load(path: Path | str, options: LoadOptions) -> LoadedModel:
         raise UsageError("MLX keeps its cache as the model computes: leave the cache types away")
     if reason := refuses(path):
         raise UnsupportedModelError(reason)
+    return lane().run(lambda: _load(path, options))
+
+
+def _load(path: Path, options: LoadOptions) -> LoadedModel:
     import mlx.core as mx
 
     from edgespec.backends.mlx import memory, opening
@@ -100,7 +105,7 @@ def _loaded(path: Path, opened: Opened, options: LoadOptions, device: mx.DeviceT
             "type": str(_type(arrays)).removeprefix("mlx.core."),
         },
     )
-    return LoadedModel(backend, opened.vocabulary, info)
+    return LoadedModel(OnLane(backend), opened.vocabulary, info)
 
 
 def _type(arrays: list[Any]) -> Any:
