@@ -9,6 +9,7 @@ from typing import Literal
 
 from edgespec.backends.base import LoadedModel
 from edgespec.calibration import (
+    NAMES,
     Measured,
     Measurements,
     RowCounts,
@@ -42,6 +43,8 @@ class Calibrator:
     ) -> None:
         self.stored = Measurements(fingerprint(path), target.info.settings)
         self.pair = fingerprint(draft_path) if draft_path else "alone"
+        self._draft_name = f"draft_seconds:{self.pair}"
+        self._price_name = f"price_of_exactness:{self.pair}"
         self._text = sample_text(target)
         self._survey = Survey(target.backend, self._text, self.stored)
         self._draft = draft
@@ -58,7 +61,7 @@ class Calibrator:
     @property
     def drafting(self) -> dict[Source, float]:
         """Seconds of a drafted token, where a draft model was measured."""
-        seconds = self.stored.get(f"draft_seconds:{self.pair}")
+        seconds = self.stored.get(self._draft_name)
         sound = isinstance(seconds, float) and 0.0 < seconds < math.inf
         return {"draft": seconds} if self._draft is not None and sound else {}
 
@@ -68,7 +71,7 @@ class Calibrator:
 
     @property
     def _price(self) -> float | None:
-        price = self.stored.get(f"price_of_exactness:{self.pair}")
+        price = self.stored.get(self._price_name)
         return price if isinstance(price, float) and 0.0 <= price <= 1.0 else None
 
     def advance(self, seconds: float = math.inf, progress: Share = lambda _: None) -> None:
@@ -87,19 +90,35 @@ class Calibrator:
                 folder = self.stored.path.parent
                 self._notify(f"what was measured cannot be kept in {folder}: it is measured at every start")
 
-    def renew(self, seconds: float, progress: Share = lambda _: None) -> None:
-        """Measure all of it anew, with care; see `Survey.renew`."""
-        self.stored.put(f"price_of_exactness:{self.pair}", None)
+    def renew(
+        self,
+        seconds: float,
+        progress: Share = lambda _: None,
+        trusted: Callable[[], bool] = lambda: True,
+    ) -> tuple[Measured, float | None]:
+        """Measure all of it anew, with care; see `Survey.renew`. Returns it, and seconds of a drafted token.
+
+        What is not `trusted` afterwards does not replace what was known before.
+        """
+        before = {name: self.stored.get(name) for name in (*NAMES, self._draft_name, self._price_name)}
+        complete = self.complete
+        self.stored.put(self._price_name, None)
         self._time_draft()
         try:
             self._survey.renew(seconds, progress)
+            measured = self.found, self.drafting.get("draft")
+            complete = complete and not trusted()
         finally:
+            if complete:
+                for name, value in before.items():
+                    self.stored.put(name, value)
             self._settle()
+        return measured
 
     def _time_draft(self) -> None:
         if self._draft is not None:
             each = draft_seconds(self._draft.backend, self._text)
-            self.stored.put(f"draft_seconds:{self.pair}", each)
+            self.stored.put(self._draft_name, each)
 
     def _settle(self) -> None:
         """Numerics are decided once, when all is measured: seconds that vary must not change the text."""
@@ -107,7 +126,7 @@ class Calibrator:
         unknown = self._draft is not None and each is None
         if self._price is None and self._survey.complete and not unknown and found.seconds:
             price = price_of_exactness(found, (each or 0.0) / found.seconds[1])
-            self.stored.put(f"price_of_exactness:{self.pair}", max(price, 0.0))
+            self.stored.put(self._price_name, max(price, 0.0))
         self.complete = self._survey.complete and self._price is not None
 
 

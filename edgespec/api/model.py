@@ -131,18 +131,23 @@ class Model:
         self._follow(self._calibrator)
         return self._calibrator.complete
 
-    def measure(self, seconds: float = math.inf, progress: Share = lambda _: None) -> Costs:
+    def measure(
+        self,
+        seconds: float = math.inf,
+        progress: Share = lambda _: None,
+        trusted: Callable[[], bool] = lambda: True,
+    ) -> Costs:
         """Measure all of it anew, and with care: for about `seconds` more than it takes at least.
 
-        Raises UsageError where nothing speculates, Cancelled after `cancel`.
+        What is not `trusted` afterwards, say since the machine was busy, does not replace what was known.
+        Raises UsageError where nothing speculates, Cancelled after `cancel`; then what was known stays.
         """
         if self._calibrator is None:
             raise UsageError("with --spec off nothing is measured")
         with self._session.borrowed():
-            self._calibrator.renew(seconds, progress)
+            found, each = self._calibrator.renew(seconds, progress, trusted)
         self._follow(self._calibrator)
-        found = self._calibrator.found
-        return Costs(found.exact, found.seconds or {}, self._calibrator.drafting.get("draft"))
+        return Costs(found.exact, found.seconds or {}, each)
 
     def _follow(self, calibrator: Calibrator) -> None:
         """Speculate by what is known now."""

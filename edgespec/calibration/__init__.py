@@ -3,9 +3,10 @@
 from edgespec.calibration.cost import draft_seconds
 from edgespec.calibration.numerics import RowCounts, choose_numerics, price_of_exactness
 from edgespec.calibration.store import Measurements, fingerprint
-from edgespec.calibration.survey import SECONDS, Measured, Survey
+from edgespec.calibration.survey import NAMES, SECONDS, Measured, Survey
 
 __all__ = [
+    "NAMES",
     "SECONDS",
     "Measured",
     "Measurements",

@@ -16,6 +16,8 @@ from edgespec.types import Clock, Tokens
 
 SECONDS = "verify_seconds"
 _TRIED, _EXACT = "tried_rows", "exact_rows"
+NAMES = (_TRIED, _EXACT, SECONDS)
+"""What is kept, in the store."""
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
 
 _IDLE_TURNS, _LESS = 2, 0.97
@@ -113,7 +115,7 @@ class Survey:
         """Measure everything anew, then take turns over all counts until they bring nothing down any more or
         take over `seconds`: what a row count costs is the least of its passes. Raises as `advance` does.
         """
-        for name in (_TRIED, _EXACT, SECONDS):
+        for name in NAMES:
             self._stored.put(name, None)
         self.advance(progress=lambda share: progress(0.5 * share))
         began = self._clock()

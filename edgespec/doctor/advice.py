@@ -13,10 +13,9 @@ from edgespec.calibration import Measured, price_of_exactness
 from edgespec.control import CostModel
 from edgespec.control.attainable import best_depth, steady
 from edgespec.doctor.sections import Finding
-from edgespec.doctor.subject import Picture
+from edgespec.doctor.subject import CROWDED, Picture
 
 _MANY_FAULTS = 32
-_CROWDED = 0.2
 _WORTH = 1.1
 _LLAMA = ("llamacpp", "ik")
 _INVARIANT = ("Q4_0", "Q4_1", "Q8_0", "F16", "F32", "BF16")
@@ -29,7 +28,7 @@ def advice(picture: Picture) -> tuple[Finding, ...]:
 
 
 def _crowd(picture: Picture) -> Iterator[Finding]:
-    if picture.others is not None and picture.others > _CROWDED:
+    if picture.others is not None and picture.others > CROWDED:
         yield Finding(
             f"Other processes took {picture.others:.0%} of the cores while this was measured: the figures are"
             " those of a busy machine.",

@@ -22,6 +22,8 @@ from edgespec.errors import EdgespecError, ModelFileError
 
 Progress = Callable[[str, float], None]
 _SECONDS = 10.0
+CROWDED = 0.2
+"""The share of the cores' time that makes a machine a busy one when others take it."""
 _LOADING, _MEASURING = "loading", "measuring what passes cost"
 
 
@@ -110,8 +112,12 @@ class Subject:
         with api.load(self.path, replace(self.settings, spec="auto", calibrate="idle")) as model:
             loaded = time.perf_counter() - began
             self._running(model)
-            with _Watch() as watch:
-                costs = model.measure(_SECONDS, lambda share: self.settings.progress(_MEASURING, share))
+            watch = _Watch()
+            costs = model.measure(
+                _SECONDS,
+                lambda share: self.settings.progress(_MEASURING, share),
+                trusted=lambda: (watch.others or 0.0) <= CROWDED,
+            )
             return Picture(
                 model.info,
                 model.draft_info,
@@ -126,21 +132,25 @@ class Subject:
 
 
 class _Watch:
-    """What happened on the machine while the body ran."""
+    """What has happened on the machine since it was made."""
 
-    def __enter__(self) -> _Watch:
-        self._before = _faults(), _busy(), time.process_time(), time.perf_counter()
-        return self
+    def __init__(self) -> None:
+        self._began = _faults(), _busy(), time.process_time(), time.perf_counter()
 
-    def __exit__(self, *_: object) -> None:
-        faults, busy, mine, began = self._before
-        now, then = _faults(), _busy()
-        self.faults = None if now is None or faults is None else now - faults
-        self.others: float | None = None
-        if busy is not None and then is not None:
-            cores, seconds = then[1], max(time.perf_counter() - began, 1e-3)
-            share = (then[0] - busy[0] - (time.process_time() - mine)) / (cores * seconds)
-            self.others = min(max(share, 0.0), 1.0)
+    @property
+    def faults(self) -> int | None:
+        before, now = self._began[0], _faults()
+        return None if now is None or before is None else now - before
+
+    @property
+    def others(self) -> float | None:
+        _, before, mine, began = self._began
+        now = _busy()
+        if before is None or now is None:
+            return None
+        seconds = max(time.perf_counter() - began, 1e-3)
+        share = (now[0] - before[0] - (time.process_time() - mine)) / (now[1] * seconds)
+        return min(max(share, 0.0), 1.0)
 
 
 def _faults() -> int | None:

@@ -11,7 +11,8 @@ from edgespec.api.loading import Settings, assemble
 from edgespec.backends.base import LoadedModel, ModelInfo
 from edgespec.backends.llama.backend import LlamaBackend
 from edgespec.backends.scripted import ScriptedBackend
-from edgespec.errors import UsageError
+from edgespec.calibration.survey import COUNTS
+from edgespec.errors import Cancelled, UsageError
 
 
 class Counting(ScriptedBackend):
@@ -165,6 +166,30 @@ def test_numerics_are_decided_once(start):
     decided = model.rows
     stored.put("verify_seconds", {str(n): 1.0 + 0.001 * n for n in range(1, 33)})
     assert start(Counting(exact=1)).rows == decided
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_measured_anew_it_replaces_what_was_known_if_it_can_be_trusted(start, trusted):
+    model = start(Counting(exact=8), calibrate="first")
+    before = model._calibrator.found
+    model._target.backend.exact = 3
+    shares = []
+    costs = model.measure(0.0, shares.append, lambda: trusted)
+    assert costs.exact == (1, 2, 3)
+    assert set(costs.seconds) == {1, *COUNTS}
+    assert shares[-1] == 1.0
+    assert model.calibrated
+    assert model.rows.exact == (costs.exact if trusted else before.exact)
+    assert trusted or model._calibrator.found == before
+
+
+def test_measuring_anew_that_is_cancelled_leaves_what_was_known(start):
+    model = start(calibrate="first")
+    before = model.rows
+    with pytest.raises(Cancelled):
+        model.measure(progress=lambda share: model.cancel())
+    assert model.calibrated
+    assert start(calibrate="idle").rows == before
 
 
 @pytest.mark.model

@@ -49,7 +49,8 @@ def sections(*arguments, **changes):
 def test_without_a_model_the_machine_is_told_and_nothing_is_fetched(monkeypatch):
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a socket was opened"))
     found = sections(None, Settings())
-    assert list(found) == ["Machine", "Backends", "Models", "Model"]
+    assert {"Machine", "Backends", "Model"} <= set(found)
+    assert "V(n)" not in found
     machine = found["Machine"].figures
     assert 1 <= machine["cores_usable"] <= machine["cores_present"] == os.cpu_count()
     assert set(found["Backends"].figures) == set(ADAPTERS)
@@ -110,8 +111,8 @@ def test_measuring_can_be_cancelled(table):
 def _cancel_soon(model):
     measure = model.measure
 
-    def measured(seconds, progress):
-        return measure(seconds, lambda share: model.cancel())
+    def measured(seconds, progress, **how):
+        return measure(seconds, lambda share: model.cancel(), **how)
 
     model.measure = measured
 
