@@ -51,7 +51,7 @@ def measure(propose: Callable[[Plan, int], Draft], draft_seconds: float) -> list
         accepted = n if i % 3 else n // 2
         seconds = policy.cost.verify(n + 1) * (0.97 + 0.01 * (i % 7))
         matched = accepted if n else i % 2
-        offer = Offer(offered, matched, min(len(offered), matched + 1))
+        offer = Offer(offered, tuple((j, j < matched) for j in range(min(len(offered), matched + 1))))
         t_propose = draft_seconds * 8 if offered.sources[0] == "draft" else 0.0
         outcome = Outcome(draft, accepted, accepted + 1, 100, t_propose, seconds, 0.0, (offer,))
         resumed = time.perf_counter()

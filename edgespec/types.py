@@ -34,7 +34,7 @@ Clock = Callable[[], float]
 """Seconds since any fixed moment; simulated runs bring their own."""
 
 FinishReason = Literal["stop", "length", "cancelled"]
-Source = Literal["target", "draft", "suffix", "ngram"]
+Source = Literal["target", "draft", "suffix", "ngram", "memory", "recycling", "lookahead", "cascade"]
 Numerics = Literal["exact", "near"]
 
 
@@ -77,7 +77,21 @@ class Draft:
 
     @property
     def is_chain(self) -> bool:
-        return all(parent == i - 1 for i, parent in enumerate(self.parents))
+        return self.parents == _CHAIN[: len(self.parents)]
+
+    def keep(self, nodes: Sequence[int]) -> Draft:
+        """The tree of these nodes, ascending; a node's parent is among them. Raises KeyError."""
+        if len(nodes) == len(self.tokens):
+            return self
+        place = {-1: -1} | {node: i for i, node in enumerate(nodes)}
+        return Draft(
+            tuple(self.tokens[i] for i in nodes),
+            tuple(place[self.parents[i]] for i in nodes),
+            tuple(self.evidence[i] for i in nodes),
+            tuple(self.sources[i] for i in nodes),
+            None if self.q is None else tuple(self.q[i] for i in nodes),
+            tuple(self.survival[i] for i in nodes) if self.survival else (),
+        )
 
     def first(self, n: int) -> Draft:
         """The draft cut to its first n tokens."""
@@ -89,7 +103,32 @@ class Draft:
         )
 
 
+_CHAIN = tuple(range(-1, 256))
 NO_DRAFT = Draft()
+
+
+def merge(drafts: Sequence[Draft]) -> Draft:
+    """One tree of several drafts that sample nothing; of equal nodes the first draft's stays."""
+    if len(drafts) < 2:
+        return drafts[0] if drafts else NO_DRAFT
+    tokens: list[int] = []
+    parents: list[int] = []
+    evidence: list[Evidence] = []
+    sources: list[Source] = []
+    child: dict[tuple[int, int], int] = {}
+    for draft in drafts:
+        place = {-1: -1}
+        for i, (token, parent) in enumerate(zip(draft.tokens, draft.parents, strict=True)):
+            under = place[parent]
+            node = child.get((under, token))
+            if node is None:
+                node = child[under, token] = len(tokens)
+                tokens.append(token)
+                parents.append(under)
+                evidence.append(draft.evidence[i])
+                sources.append(draft.sources[i])
+            place[i] = node
+    return Draft(tuple(tokens), tuple(parents), tuple(evidence), tuple(sources))
 
 
 def chain(
@@ -127,13 +166,14 @@ class Plan:
 
     `max_draft`: most tokens in a draft. `row_counts`: the row counts n + 1 that a pass may have,
     ascending; None allows all. `choose(drafted, copied)` asks how a model's draft goes on after tokens
-    with the evidence `drafted`, where `copied` could follow for nothing.
+    with the evidence `drafted`, where `copied` could follow for nothing. `tree`: drafts may branch.
     """
 
     proposers: tuple[Source, ...] = ()
     max_draft: int = 0
     row_counts: tuple[int, ...] | None = None
     choose: Callable[[Sequence[Evidence], Sequence[Evidence]], Choice] = always_draft
+    tree: bool = False
 
     def fit(self, n: int) -> int:
         """The most drafted tokens, at most n, whose row count n + 1 is allowed."""
@@ -145,13 +185,14 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A draft as it was proposed, uncut. The target's own tokens told `known` of its leading tokens
-    right or wrong, and `matched` of these right: what would have been, verified or not.
+    """A draft as it was proposed, uncut, and what the target's own tokens `told` of it.
+
+    (node, right or wrong), parents first, as far as the target's tokens go: what would have been,
+    verified or not.
     """
 
     draft: Draft
-    matched: int
-    known: int
+    told: tuple[tuple[int, bool], ...]
 
 
 @dataclass(frozen=True, slots=True)

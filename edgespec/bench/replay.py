@@ -19,10 +19,11 @@ from edgespec.errors import UsageError
 from edgespec.proposers import Proposer, SuffixProposer
 from edgespec.proposers.guided import guided
 from edgespec.types import Draft, FloatArray, Plan, Source, Tokens, Verdict
+from edgespec.verify import verify_coupled
 
 CALIBRATED_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 _MOST_ROWS = 65
-_NEVER = -1
+_NEVER, _END = -1, -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class _ReplayedTarget:
 
     n_vocab = 1
     n_ctx = 1 << 30
-    capabilities = Capabilities("exact", False, False, _MOST_ROWS)
+    capabilities = Capabilities("exact", True, False, _MOST_ROWS)
 
     def __init__(self, curve: Curve, time: _Time) -> None:
         self._curve, self._time = curve, time
@@ -226,10 +227,12 @@ def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibratio
 
     def judge(draft: Draft, rows: FloatArray, history: Sequence[int]) -> Verdict:
         at = len(history) - len(record.prompt)
-        n = 0
-        while n < len(draft) and at + n < len(output) and draft.tokens[n] == output[at + n]:
-            n += 1
-        return Verdict(tuple(range(n)), output[at + n] if at + n < len(output) else _NEVER)
+
+        def choose(_: int, path: Sequence[int]) -> int:
+            i = at + len(path)
+            return output[i] if i < len(output) else _END
+
+        return verify_coupled(draft, choose)
 
     def take(run: Run) -> tuple[int, int]:
         kept = [token for token, _ in run][: end - len(history)]

@@ -12,8 +12,11 @@ class Policy(Protocol):
         """A new answer. Returns the proposers that may run in it, to be made ready."""
         ...
 
-    def plan(self, limit: int) -> Plan:
-        """The next round. `limit`: most tokens that context, token limit and backend let it draft."""
+    def plan(self, limit: int, tree: bool = False) -> Plan:
+        """The next round. `limit`: most tokens that context, token limit and backend let it draft.
+
+        `tree`: the backend can verify branches.
+        """
         ...
 
     def trim(self, draft: Draft) -> Draft:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
-from edgespec.control.ledger import Bets, Ledger, price_of_risk, urgency
-from edgespec.control.survival import Calibration
+from edgespec.control.ledger import Bets, Branches, Ledger, price_of_risk, urgency
+from edgespec.control.survival import Calibration, table_of
 from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Plan, Source, Status
 
 _PRICE = 0.02
@@ -82,13 +83,13 @@ class Controller:
         rate = Bets(np.full(n, self.calibration.drafting)).emitted / cost
         return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
-    def plan(self, limit: int) -> Plan:
+    def plan(self, limit: int, tree: bool = False) -> Plan:
         self._limit = min(limit, self._most)
         self._drafting = None
         if self._limit < 1 or not self._active:
             self._plan = Plan()
         else:
-            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose)
+            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
@@ -98,27 +99,48 @@ class Controller:
         """
         if not draft.tokens or self._limit < 1 or self._is_off(draft.sources[0]):
             return NO_DRAFT
-        chances = self._chances(draft.evidence)
         drawn = sum(source == "draft" for source in draft.sources)
-        best, rate = self._best(chances, paid=drawn)
+        order, bets = self._bets(draft)
+        best, rate = self._best(bets, paid=drawn)
         if not drawn and "draft" in self._active and self._model_rate() > rate:
             best = 0
         if draft.q is not None:
             best = self._plan.fit(len(draft))
         if not best:
             return NO_DRAFT
-        return replace(draft.first(best), survival=tuple(chances[:best].cumprod().tolist()))
+        kept = order[:best]
+        rank = kept.argsort()
+        cut = draft.keep(kept[rank].tolist())
+        return replace(cut, survival=tuple(bets.survival[:best][rank].tolist()))
 
-    def _chances(self, evidence: Sequence[Evidence]) -> NDArray[np.float64]:
+    def _bets(self, draft: Draft) -> tuple[NDArray[np.int64], Bets]:
+        """The nodes from the likeliest to be reached on, parents first, and what is won with so many."""
+        if draft.is_chain:
+            chances = self._chances(draft.evidence, draft.sources)
+            return np.arange(len(chances)), Bets(chances)
+        n = len(draft)
+        survival, depth, taken = np.ones(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1)
+        for i in range(n):
+            parent, source = draft.parents[i], draft.sources[i]
+            table = table_of(source, taken[parent] > 0.0)
+            chance = self.calibration.chance(draft.evidence[i], table) * (1.0 - taken[parent])
+            taken[parent] += chance
+            survival[i] = chance * survival[parent]
+            depth[i] = depth[parent] + 1
+        order = np.argsort(-survival[:n], kind="stable")[: self._limit]
+        return order, Branches(survival[order], depth[order])
+
+    def _chances(self, evidence: Sequence[Evidence], sources: Iterable[Source]) -> NDArray[np.float64]:
         chance = self.calibration.chance
-        return np.array([chance(e) for e in evidence[: self._limit]])
+        pairs = zip(evidence[: self._limit], sources, strict=False)
+        return np.array([chance(e, table_of(source, False)) for e, source in pairs])
 
-    def _best(self, chances: NDArray[np.float64], *, paid: int = 0, ahead: int = 0) -> tuple[int, float]:
+    def _best(self, bets: Bets, *, paid: int = 0, ahead: int = 0) -> tuple[int, float]:
         """(tokens, expected rate in plain tokens) of the best draft; (0, 1.0) if none beats plain.
 
         `paid` tokens have been drawn from the draft model; `ahead` more would be, one for each beyond.
         """
-        cost, bets = self._costs(len(chances), paid, ahead), Bets(chances)
+        cost = self._costs(len(bets.survival), paid, ahead)
         usable = self._usable(cost, bets)
         if not usable.any():
             return 0, 1.0
@@ -151,7 +173,7 @@ class Controller:
     def _model_rate(self) -> float:
         """What the draft model may be expected to bring before it has drafted."""
         n = min(self._limit, _AHEAD)
-        rate = self._best(np.full(n, self.calibration.drafting), ahead=n)[1]
+        rate = self._best(Bets(np.full(n, self.calibration.drafting)), ahead=n)[1]
         return max(rate, self._pace) if rate > 1.0 else 1.0
 
     def _choose(self, drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
@@ -174,7 +196,7 @@ class Controller:
         pace = min(self._pace, model.believed) if j else 1.0
         now, going_on = model.value(pace), model.value_of_drawing(pace)
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
-            bets = Bets(np.concatenate((model.known, self._chances(copied)))[: self._limit])
+            bets = Bets(np.concatenate((model.known, self._chances(copied, repeat("suffix"))))[: self._limit])
             copying = bets.emitted - pace * self._costs(len(bets.emitted), j, 0)
             if float(copying[j:].max(initial=-np.inf)) > max(going_on, now):
                 return "copy"
@@ -216,14 +238,19 @@ class Controller:
         return self._missed.get(source, 0) >= _GIVE_UP
 
     def _learn(self, offer: Offer) -> None:
-        draft = offer.draft
-        if offer.known:
+        draft, told = offer.draft, offer.told
+        if told:
             source = draft.sources[0]
-            self._missed[source] = 0 if offer.matched else self._missed.get(source, 0) + 1
-        for i in range(offer.known):
-            self.calibration.learn(draft.evidence[i], i < offer.matched)
-            if i >= offer.matched:
-                break
+            hit = any(right for node, right in told if draft.parents[node] < 0)
+            self._missed[source] = 0 if hit else self._missed.get(source, 0) + 1
+        before, hit = -2, False
+        for node, right in told:
+            parent = draft.parents[node]
+            beside = parent == before
+            if not (beside and hit):
+                table = table_of(draft.sources[node], beside)
+                self.calibration.learn(draft.evidence[node], right, table)
+            before, hit = parent, right or (beside and hit)
 
     @property
     def _pace(self) -> float:

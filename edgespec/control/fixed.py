@@ -21,7 +21,7 @@ class FixedPolicy:
     def begin(self) -> tuple[Source, ...]:
         return self._sources
 
-    def plan(self, limit: int) -> Plan:
+    def plan(self, limit: int, tree: bool = False) -> Plan:
         loose = Plan(self._sources, min(self._depth, limit), self._row_counts)
         self._plan = Plan(self._sources, loose.fit(loose.max_draft), self._row_counts)
         return self._plan if self._plan.max_draft else Plan()

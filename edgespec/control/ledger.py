@@ -70,6 +70,27 @@ class Bets:
         return short
 
 
+class Branches(Bets):
+    """The same of trees, which grow by one node at a time.
+
+    `survival`: of each node, `[n]`, falling. `depth`: 1 for the children of the pending token, `[n]`.
+    """
+
+    def __init__(self, survival: NDArray[np.float64], depth: NDArray[np.int64]) -> None:
+        self.survival = survival
+        self.emitted = 1.0 + survival.cumsum()
+        self._depth = depth
+
+    def shortfall(self, needed: NDArray[np.float64]) -> NDArray[np.float64]:
+        # P(accepted >= d) is the sum over the nodes at depth d.
+        n = len(needed)
+        reach = np.zeros((n, int(self._depth.max(initial=1))))
+        reach[np.arange(n), self._depth - 1] = self.survival
+        steps = np.clip(needed[:, None] - np.arange(reach.shape[1]), 0.0, 1.0)
+        short: NDArray[np.float64] = np.maximum(needed, 0.0) - (reach.cumsum(axis=0) * steps).sum(axis=1)
+        return short
+
+
 def price_of_risk(cost: NDArray[np.float64], chance: float = 0.9) -> float:
     """Gain per expected loss of the best bet on this cost curve with a steady chance.
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from edgespec.types import Evidence
+from edgespec.types import Evidence, Source
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 10, 16, 24)
 _COPIED = (0.32, 0.57, 0.61, 0.71, 0.79, 0.86, 0.91, 0.96, 0.99)
@@ -19,6 +19,10 @@ _TOP_BINS = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99)
 _WEIGHT = 13.0
 _MOST = 400.0
 _FADE = 0.9
+
+_APART = ("memory", "lookahead", "recycling", "cascade")
+BESIDE = "+"
+_BESIDE = 0.8
 
 Bin = tuple[str, int, int]
 _NONE = (0.0, 0.0)
@@ -52,9 +56,18 @@ def _bin(evidence: Evidence) -> Bin:
     return "copy", bisect_right(_LENGTH_BINS, length), 2 if share < 1.0 else int(times > 1)
 
 
+def table_of(source: Source, alternative: bool) -> str:
+    """Sources that are counted apart; a branch beside a likelier one is right less often than it looks."""
+    name = source if source in _APART else ""
+    return name + BESIDE if alternative else name
+
+
 @lru_cache(maxsize=4096)
-def _placed(evidence: Evidence) -> tuple[Bin, float]:
-    return _bin(evidence), prior(evidence)
+def _placed(evidence: Evidence, table: str) -> tuple[Bin, float]:
+    (kind, *where), expected = _bin(evidence), prior(evidence)
+    if table.endswith(BESIDE):
+        expected *= _BESIDE
+    return (kind + table, *where), expected  # type: ignore[return-value]
 
 
 class Calibration:
@@ -67,14 +80,14 @@ class Calibration:
     def __init__(self, counts: Mapping[Bin, tuple[float, float]] | None = None) -> None:
         self._counts: dict[Bin, tuple[float, float]] = dict(counts or {})
 
-    def chance(self, evidence: Evidence) -> float:
-        """That the token is right, given that all before it are."""
-        where, expected = _placed(evidence)
+    def chance(self, evidence: Evidence, table: str = "") -> float:
+        """That the token is right, given that all before it are. `table`: counted apart from others."""
+        where, expected = _placed(evidence, table)
         hits, n = self._counts.get(where, _NONE)
         return (hits + _WEIGHT * expected) / (n + _WEIGHT)
 
-    def learn(self, evidence: Evidence, hit: bool) -> None:
-        where, _ = _placed(evidence)
+    def learn(self, evidence: Evidence, hit: bool, table: str = "") -> None:
+        where, _ = _placed(evidence, table)
         hits, n = self._counts.get(where, _NONE)
         keep = 1.0 if n < _MOST else 1.0 - 1.0 / _MOST
         self._counts[where] = (hits * keep + hit, n * keep + 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from edgespec.control.base import Policy
 from edgespec.errors import BackendError, EdgespecError, RollbackError
 from edgespec.proposers.base import Proposer
 from edgespec.sampling import Sampler
-from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Offer, Outcome, Plan, Source, Verdict
+from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Offer, Outcome, Plan, Source, Verdict, merge
 from edgespec.verify import verify_coupled, verify_rejection
 
 VerifyMode = Literal["coupled", "rejection"]
@@ -38,6 +38,10 @@ class ProposerError(EdgespecError):
         self.proposer = proposer
 
 
+MODELS: tuple[Source, ...] = ("draft", "cascade")
+"""Proposers that take a model's time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decoder:
     """One target, its proposers and the policy that picks among them."""
@@ -54,7 +58,7 @@ class Decoder:
         sampled token being pending again. Raises what the backend raises; nothing is lost then.
         """
         started = self.clock()
-        plan = self.policy.plan(limit)
+        plan = self.policy.plan(limit, self.backend.capabilities.tree)
         draft, offered = self._propose(history, plan)
         proposed = self.clock()
         rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
@@ -85,21 +89,31 @@ class Decoder:
         return outcome
 
     def _propose(self, history: Sequence[int], plan: Plan) -> tuple[Draft, list[Draft]]:
-        """The draft to verify, and all that was drafted on the way to it."""
+        """The draft to verify, and all that was drafted on the way to it.
+
+        What costs nothing comes first, as one tree where the backend takes trees; models are asked when
+        that is not worth verifying.
+        """
+        names = [name for name in plan.proposers if name in self.proposers]
+        tree = self.backend.capabilities.tree
         offered: list[Draft] = []
-        for name in plan.proposers:
-            if name not in self.proposers:
-                continue
+
+        def ask(name: Source) -> Draft:
             try:
                 draft = self.proposers[name].propose(history, plan)
             except BackendError as error:
                 raise ProposerError(name, str(error)) from error
-            if draft.tokens and draft.is_chain:
-                offered.append(draft)
-            draft = self.policy.trim(draft)
-            if draft.tokens and (draft.is_chain or self.backend.capabilities.tree):
-                return draft, offered
-        return NO_DRAFT, offered
+            if not draft.tokens or not (tree or draft.is_chain):
+                return NO_DRAFT
+            offered.append(draft)
+            return draft
+
+        free = [draft for name in names if name not in MODELS and (draft := ask(name)).tokens]
+        best = _best([self.policy.trim(draft) for draft in ([merge(free)] if plan.tree else free)])
+        for name in names:
+            if name in MODELS and not best.tokens:
+                best = self.policy.trim(ask(name))
+        return best, offered
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +148,27 @@ def _run(draft: Draft, verdict: Verdict) -> Run:
 
 
 def _offer(draft: Draft, run: Run) -> Offer:
-    known = min(len(draft), len(run))
-    hits = (i for i in range(known) if draft.tokens[i] != run[i][0])
-    return Offer(draft, next(hits, known), known)
+    return Offer(draft, tuple(_told(draft, run)))
+
+
+def _told(draft: Draft, run: Run) -> Iterator[tuple[int, bool]]:
+    """The children of every node that the target went through, and which of them it took."""
+    node = -1
+    for token, _ in run:
+        taken = node
+        for i in range(node + 1, len(draft)):
+            if draft.parents[i] == node:
+                hit = draft.tokens[i] == token
+                yield i, hit
+                taken = i if hit else taken
+        if taken == node:
+            return
+        node = taken
+
+
+def _best(drafts: Sequence[Draft]) -> Draft:
+    """The one with most expected tokens, the first among equals."""
+    return max(drafts, key=lambda draft: (bool(draft), sum(draft.survival)), default=NO_DRAFT)
 
 
 def _until(draft: Draft, path: Sequence[int]) -> Draft:

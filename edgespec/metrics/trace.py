@@ -38,8 +38,8 @@ class TraceWriter:
                     {
                         "source": x.draft.sources[0],
                         "tokens": len(x.draft),
-                        "matched": x.matched,
-                        "known": x.known,
+                        "matched": sum(hit for _, hit in x.told),
+                        "known": len(x.told),
                     }
                     for x in o.offers
                 ],

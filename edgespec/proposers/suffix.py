@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from edgespec.proposers.automaton import SuffixAutomaton
 from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, Tokens, Verdict, chain
 
+_WIDTH = 3
+_LEAST_WEIGHT = 0.1
+"""Of a branch that is not its match's most frequent continuation."""
 _SUMMED = 16
 """Continuations that are added up; of more, the state's own count is near enough."""
 
@@ -34,6 +39,20 @@ class Match:
         total = sum(count[s] for s in nexts.values()) if len(nexts) <= _SUMMED else count[state]
         return token, (float(self.length), min(0.999, times / total), float(times))
 
+    def continuations(self, most: int) -> list[tuple[int, Evidence]]:
+        """The most frequent continuations, most of them first."""
+        first = self.next()
+        if first is None:
+            return []
+        a, nexts = self._automaton, self._automaton.next[self._state]
+        if len(nexts) == 1 or most < 2:
+            return [first]
+        total = first[1][2] / first[1][1]
+        others = [(a.count[state], token) for token, state in nexts.items() if token != first[0]]
+        others.sort(reverse=True)
+        length = float(self.length)
+        return [first, *((t, (length, min(0.999, n / total), float(n))) for n, t in others[: most - 1])]
+
     def advance(self, token: int) -> None:
         """Append one token to the text."""
         a, state = self._automaton, self._state
@@ -55,6 +74,35 @@ class Match:
             evidence.append(found[1])
             at.advance(found[0])
         return tokens, evidence
+
+
+def tree(match: Match, most: int) -> Draft:
+    """What follows a match, branching where it went on in several ways: the likeliest nodes first.
+
+    A node's weight is the product of the shares on its path, as in SuffixDecoding.
+    """
+    tokens: list[int] = []
+    parents: list[int] = []
+    evidence: list[Evidence] = []
+    heap: list[tuple[float, int, int, int, Evidence, Match]] = []
+
+    def add(parent: int, weight: float, at: Match) -> None:
+        for rank, (token, why) in enumerate(at.continuations(_WIDTH)):
+            share = weight * why[1]
+            if rank == 0 or share >= _LEAST_WEIGHT:
+                heappush(heap, (-share, len(tokens) + rank, parent, token, why, at))
+
+    add(-1, 1.0, match)
+    while heap and len(tokens) < most:
+        weight, _, parent, token, why, at = heappop(heap)
+        tokens.append(token)
+        parents.append(parent)
+        evidence.append(why)
+        following = at.copy()
+        following.advance(token)
+        add(len(tokens) - 1, -weight, following)
+    sources: list[Source] = ["suffix"] * len(tokens)
+    return Draft(tuple(tokens), tuple(parents), tuple(evidence), tuple(sources))
 
 
 class SuffixProposer:
@@ -85,7 +133,10 @@ class SuffixProposer:
         return Match(a, state, a.longest[state])
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
-        tokens, evidence = self.match(history).run(plan.max_draft)
+        match = self.match(history)
+        if plan.tree:
+            return tree(match, plan.max_draft)
+        tokens, evidence = match.run(plan.max_draft)
         return chain(tokens, self.name, evidence) if tokens else NO_DRAFT
 
     def observe(self, verdict: Verdict) -> None:

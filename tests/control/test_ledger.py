@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgespec.control.ledger import FLOOR, Bets, Ledger, price_of_risk, urgency
+from edgespec.control.ledger import FLOOR, Bets, Branches, Ledger, price_of_risk, urgency
 
 CHANCES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=12).map(np.array)
 COSTS = st.lists(st.floats(1.0, 12.0), min_size=12, max_size=12).map(np.array)
@@ -99,3 +99,31 @@ def test_the_price_applies_in_full_on_an_empty_budget_and_fades_as_it_fills():
     falling = [urgency(b) for b in (0.0, 0.2, 0.5, 1.0, 3.0, 10.0)]
     assert falling == sorted(falling, reverse=True)
     assert falling[-1] < 1e-6
+
+
+@given(st.integers(0, 2**32))
+def test_branches_win_and_lack_what_all_outcomes_of_their_tree_do(seed):
+    """A tree of random shape; an outcome is a leaf, or a node whose children are all wrong."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 8))
+    parents = [-1, *(int(rng.integers(-1, i)) for i in range(1, n))]
+    chance = np.zeros(n)
+    for node in range(-1, n):
+        children = [i for i in range(n) if parents[i] == node]
+        chance[children] = rng.dirichlet(np.ones(len(children) + 1))[:-1]
+    survival, depth = np.ones(n + 1), np.zeros(n + 1, int)
+    for i in range(n):
+        survival[i], depth[i] = survival[parents[i]] * chance[i], depth[parents[i]] + 1
+    order = np.argsort(-survival[:n], kind="stable")
+    bets = Branches(survival[order], depth[order])
+    needed = rng.uniform(-1.0, 6.0, n)
+    lacking = bets.shortfall(needed)
+    for size in range(1, n + 1):
+        kept = set(order[:size].tolist())
+        ends = [
+            (survival[i] * (1.0 - sum(chance[c] for c in kept if parents[c] == i)), depth[i])
+            for i in (-1, *kept)
+        ]
+        assert bets.emitted[size - 1] == pytest.approx(sum(p * (1 + d) for p, d in ends))
+        mean = sum(p * max(0.0, needed[size - 1] - d) for p, d in ends)
+        assert lacking[size - 1] == pytest.approx(mean, abs=1e-9)

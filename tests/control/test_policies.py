@@ -33,7 +33,8 @@ def drawn(*tops):
 def round_of(draft, accepted, t_verify, *, t_propose=0.0, offered=None):
     """What a round did that verified `draft` and found this many right."""
     offered = draft if offered is None else offered
-    offers = (Offer(offered, accepted, min(len(offered), accepted + 1)),) if offered.tokens else ()
+    told = tuple((i, i < accepted) for i in range(min(len(offered), accepted + 1)))
+    offers = (Offer(offered, told),) if offered.tokens else ()
     return Outcome(draft, accepted, accepted + 1, 0, t_propose, t_verify, 0.0, offers)
 
 
@@ -258,10 +259,10 @@ def test_copying_that_is_off_is_on_again_once_it_would_have_been_right():
     draft = off(policy)
     policy.observe(round_of(NO_DRAFT, 0, 1.0, offered=draft))
     assert cut(policy, draft) == 0
-    policy.observe(Outcome(NO_DRAFT, 0, 1, 0, 0.0, 1.0, 0.0, (Offer(draft, 1, 1),)))
+    policy.observe(Outcome(NO_DRAFT, 0, 1, 0, 0.0, 1.0, 0.0, (Offer(draft, ((0, True),)),)))
     assert "likely" in policy.status.reason
     for _ in range(200):
-        policy.observe(Outcome(NO_DRAFT, 0, 1, 0, 0.0, 1.0, 0.0, (Offer(draft, 1, 1),)))
+        policy.observe(Outcome(NO_DRAFT, 0, 1, 0, 0.0, 1.0, 0.0, (Offer(draft, ((0, True),)),)))
     assert cut(policy, draft) == 4
 
 

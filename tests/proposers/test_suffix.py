@@ -144,3 +144,31 @@ def test_a_new_text_has_nothing_to_propose():
     p = SuffixProposer()
     p.begin([1, 2, 3, 4])
     assert p.propose([1, 2, 3, 4], PLAN).tokens == ()
+
+
+@given(TEXTS, st.integers(1, 12))
+def test_a_tree_holds_what_followed_a_match_of_its_path_and_the_chain_first(text, most):
+    proposer = SuffixProposer()
+    proposer.begin(text)
+    chain = proposer.propose(text, Plan(("suffix",), most)).tokens
+    tree = proposer.propose(text, Plan(("suffix",), most, tree=True))
+    assert len(tree) <= most
+    assert all(parent < i for i, parent in enumerate(tree.parents))
+    assert len(set(zip(tree.parents, tree.tokens, strict=True))) == len(tree), "siblings differ"
+    assert (tree.tokens[0] if tree.tokens else None) == (chain[0] if chain else None)
+    for i, token in enumerate(tree.tokens):
+        before = list(text)
+        path, node = [], tree.parents[i]
+        while node >= 0:
+            path.insert(0, tree.tokens[node])
+            node = tree.parents[node]
+        length = int(tree.evidence[i][0])
+        assert occurrences(text, [*(before + path)[-length:], token])
+
+
+def test_a_match_that_went_on_in_two_ways_branches():
+    text = [1, 2, 3, 8, 1, 2, 4, 9, 1, 2]
+    proposer = SuffixProposer()
+    proposer.begin(text)
+    tree = proposer.propose(text, Plan(("suffix",), 8, tree=True))
+    assert {token for token, parent in zip(tree.tokens, tree.parents, strict=True) if parent < 0} == {3, 4}
