@@ -208,7 +208,7 @@ def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibratio
     time = _Time()
     uses_draft = draft and any(record.top)
     sources: tuple[Source, ...] = ("suffix", "draft") if uses_draft else ("suffix",)
-    controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration)
+    controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration, trees=True)
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {
         "suffix": suffix,

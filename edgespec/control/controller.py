@@ -31,7 +31,7 @@ class Controller:
 
     A draft of n tokens emits 1 + a_1 + ... + a_n in expectation and costs D(n) + V(n+1). Plain decoding
     is n = 0. All row counts are compared, so the stairs of V do not matter. `row_counts`: those allowed
-    (n + 1), None for all.
+    (n + 1), None for all. `trees`: drafts may branch where the backend can.
     """
 
     def __init__(
@@ -42,7 +42,9 @@ class Controller:
         *,
         draft_max: int = 64,
         row_counts: Sequence[int] | None = None,
+        trees: bool = False,
     ) -> None:
+        self._trees = trees
         self._sources = self._active = tuple(sources)
         self.cost = cost
         self.calibration = calibration or Calibration()
@@ -89,7 +91,7 @@ class Controller:
         if self._limit < 1 or not self._active:
             self._plan = Plan()
         else:
-            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree)
+            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree and self._trees)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
