@@ -43,7 +43,7 @@ def write(
     for kind, found in sorted(rounded.items()):
         notify(
             f"{kind} weights were rounded to {found.bits} bits: relative error {found.mean:.2%} on average, "
-            f"at most {max(found.errors):.2%}, over {len(found.errors)} tensors"
+            f"at most {max(found.errors):.2%} in a tensor"
         )
     # Last: a folder with a configuration is a whole one.
     _write_json(folder / "config.json", described)
@@ -107,6 +107,7 @@ def _save(arrays: Iterator[tuple[str, np.ndarray[Any, Any]]], folder: Path) -> N
         shard = (
             f"model-{i + 1:05}-of-{len(shards):05}.safetensors" if len(shards) > 1 else "model.safetensors"
         )
+        (folder / f"part-{i}").chmod(0o644)
         (folder / f"part-{i}").rename(folder / shard)
         places |= dict.fromkeys(names, shard)
     index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(places.items()))}

@@ -60,9 +60,10 @@ def obstacle(weights: Weights) -> str | None:
     if not inexact:
         return None
     kinds = ", ".join(sorted({weights[name].kind for name in inexact}))
+    count = f"{inexact[0]}" + (f" and {len(inexact) - 1} more" if len(inexact) > 1 else "")
     return (
-        f"{weights.path.name}: MLX has no exact form for {kinds} ({len(inexact)} tensors, {inexact[0]} "
-        f"first): edgespec convert {weights.path.name} --to mlx requantises these"
+        f"{weights.path.name}: MLX has no exact form for {kinds} ({count}): "
+        f"edgespec convert {weights.path.name} --to mlx rounds what has none"
     )
 
 

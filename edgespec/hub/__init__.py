@@ -118,7 +118,7 @@ def _path(reference: str | None, progress: Progress, notify: Notify) -> Path:
                 return found.path
             raise unknown(name.name, cards(), [model.name for model in models])
         case meant:
-            return _elsewhere(meant, notify) or obtain(meant, progress, notify)
+            return _elsewhere(meant, notify) or _folder(meant) or obtain(meant, progress, notify)
 
 
 def _elsewhere(meant: Card | RemoteModel, notify: Notify) -> Path | None:
@@ -132,6 +132,13 @@ def _elsewhere(meant: Card | RemoteModel, notify: Notify) -> Path | None:
     if free and found.quantization != USUAL:
         notify(f"{meant}: using {found.quantization or found.path.name}, which is on this machine")
     return found.path
+
+
+def _folder(meant: Card | RemoteModel) -> Path | None:
+    """A repository without quantisations, such as MLX's are, where Hugging Face's cache has it."""
+    if isinstance(meant, Card) or meant.quant or meant.file or local.find(meant, local.found()):
+        return None
+    return local.huggingface.folder(meant.repo, meant.revision)
 
 
 def default_card() -> Card:

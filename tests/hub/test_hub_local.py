@@ -12,7 +12,7 @@ from hub_files import BIG, SMALL, card, gguf
 from stores import hugging_face, lm_studio, ollama
 
 from edgespec import hub
-from edgespec.errors import UsageError
+from edgespec.errors import EdgespecError, UsageError
 from edgespec.hub import local, used
 from edgespec.hub.catalogue import HuggingFaceSource
 from edgespec.hub.local.leftovers import STALE
@@ -233,3 +233,17 @@ def test_downloads_that_never_ended(store, home, cache):
         if path != fresh:
             os.utime(path, (0, time.time() - 2 * STALE))
     assert {left.path for place in local.places() for left in local.leftovers(place)} == ended
+
+
+def test_a_repository_without_quantisations_is_a_folder(cache, no_hub):
+    files = {"config.json": b"{}", "model-00001-of-00002.safetensors": b"1"}
+    index = {"weight_map": {str(i): f"model-0000{i}-of-00002.safetensors" for i in (1, 2)}}
+    files["model.safetensors.index.json"] = json.dumps(index).encode()
+    snapshot = hugging_face(cache, "org/tiny-4bit", files)
+    with pytest.raises(EdgespecError):
+        hub.resolve("org/tiny-4bit")
+    (snapshot / "model-00002-of-00002.safetensors").write_bytes(b"2")
+    assert hub.resolve("org/tiny-4bit") == snapshot
+    assert hub.resolve(f"org/tiny-4bit@{snapshot.name}") == snapshot
+    with pytest.raises(EdgespecError):
+        hub.resolve("org/tiny-4bit:Q4_0")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -39,6 +40,27 @@ def scan(place: Place) -> Iterator[Found]:
                     for inside in walk(snapshot, _DEPTH):
                         files.setdefault(inside, snapshot / inside)
                 yield from in_repository(repo, files, place)
+
+
+def folder(repo: str, revision: str | None = None) -> Path | None:
+    """The snapshot of `org/name` that is a model folder: a configuration beside weights, none missing."""
+    for place in places():
+        for snapshot in _snapshots(place.root / (_PREFIX + repo.replace("/", "--"))):
+            if revision in (None, snapshot.name) and _is_whole(snapshot):
+                return snapshot
+    return None
+
+
+def _is_whole(snapshot: Path) -> bool:
+    weights = {path.name for path in snapshot.glob("model*.safetensors") if path.is_file()}
+    try:
+        index = json.loads((snapshot / "model.safetensors.index.json").read_text("utf-8"))
+        wanted = set(index["weight_map"].values())
+    except FileNotFoundError:
+        wanted = set()
+    except (OSError, ValueError, LookupError, AttributeError, TypeError):
+        return False
+    return (snapshot / "config.json").is_file() and bool(weights) and wanted <= weights
 
 
 def _snapshots(repo: Path) -> list[Path]:
