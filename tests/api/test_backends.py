@@ -23,7 +23,7 @@ def adapter(lacks=None, folders=False):
 @pytest.fixture
 def registered(monkeypatch):
     def register(**adapters):
-        for name in list(ADAPTERS):
+        for name in [*reversed(ADAPTERS)]:  # put back from the last to the first, and the order matters
             monkeypatch.delitem(ADAPTERS, name)
         for name, made in adapters.items():
             monkeypatch.setitem(ADAPTERS, name, f"test_{name}")

@@ -44,7 +44,7 @@ def model(tmp_path, monkeypatch):
     path.write_bytes(b"GGUF")
 
     def register(**adapters):
-        for name in list(ADAPTERS):
+        for name in [*reversed(ADAPTERS)]:  # put back from the last to the first, and the order matters
             monkeypatch.delitem(ADAPTERS, name)
         for name, made in adapters.items():
             monkeypatch.setitem(ADAPTERS, name, f"chosen_{name}")
