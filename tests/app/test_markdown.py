@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from edgespec_tui.markdown.code import highlighted
 from edgespec_tui.markdown.drawing import Drawing
 from edgespec_tui.markdown.rows import parts
 from edgespec_tui.markdown.splitter import CODE_LINES, Splitter, split
@@ -88,6 +89,13 @@ def test_a_long_fence_becomes_several_blocks_of_one_look():
     assert [block.first for block in blocks[:4]] == [True, False, False, False]
     assert [block.last for block in blocks[:4]] == [False, False, False, True]
     assert "".join(block.source for block in blocks[:4]) == code + "\n"
+
+
+@pytest.mark.parametrize("code", ["x = 1", "\nx = 1\n\n", "def f():\n    pass\n\n", "", "\n"])
+def test_code_keeps_its_lines_and_gets_colours(code):
+    out = highlighted(code, "python")
+    assert [line.plain for line in out] == code.split("\n")
+    assert any(line.spans for line in out) == bool(code.strip())
 
 
 def test_text_that_looks_like_markup_stays_text():

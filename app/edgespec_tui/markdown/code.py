@@ -40,5 +40,6 @@ def highlighted(code: str, language: str) -> list[Content]:
     if not name or len(code) > _MOST or "\t" in code:
         return [Content(line) for line in lines]
     coloured = highlight(code, language=name, theme=Colours).split("\n", allow_blank=True)
+    coloured += [Content("")] * (len(lines) - len(coloured))  # it drops empty lines at the end
     same = [line.plain for line in coloured] == lines
     return coloured if same else [Content(line) for line in lines]
