@@ -10,16 +10,18 @@ import os
 import tempfile
 from pathlib import Path
 
-import edgespec
-from edgespec import SamplingSettings
 from edgespec_tui.app import ChatApp
 from edgespec_tui.choices import Choices, Start
+from edgespec_tui.engine import Loader
+
+import edgespec
+from edgespec import SamplingSettings
 
 QUESTION = "Write a Python class Stack with push and pop. Only code."
 
 
 async def picture() -> str:
-    def loader(reference, choices, notify):
+    def loader(*_: object) -> Loader:
         return lambda progress: edgespec.load(progress=progress, calibrate="first")
 
     choices = Choices(sampling=SamplingSettings(temperature=0.0), max_tokens=400)

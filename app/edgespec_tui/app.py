@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import on
@@ -121,6 +122,14 @@ class ChatApp(App[int]):
         """Load the model that was chosen, with the settings as they are."""
         choices = self.talk.choices
         self.engine.load(self._start.loader(self.reference, choices, self.engine.notify))
+
+    def switch(self, model: str) -> None:
+        """Load another model, with the settings that were kept for it. Raises EdgespecError."""
+        now, stored = self.talk.choices, self._start.stored(model)
+        if stored is not None:
+            self.talk.choose(replace(stored, theme=now.theme, system=stored.system or now.system))
+        self.reference = model
+        self.load()
 
     def measure(self) -> None:
         """Use the time until the next message to measure what is not known of the model."""

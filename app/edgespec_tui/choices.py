@@ -28,7 +28,7 @@ class Choices:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     spec: str = "auto"
-    draft: str = ""
+    draft: str = "auto"
     n_ctx: int = 0
     theme: str = "dark"
 
@@ -44,12 +44,14 @@ class Choices:
 class Start:
     """`loader(reference, choices, notify)` gives what loads a model; None is the default model.
 
-    `save` keeps choices for a model and may raise EdgespecError. `history` False keeps no conversations.
+    `stored(model)` gives what was kept for a model, `save` keeps it; both may raise EdgespecError.
+    `history` False keeps no conversations.
     """
 
     loader: Callable[[str | None, Choices, Callable[[str], None]], Loader]
     reference: str | None = None
     choices: Choices = field(default_factory=Choices)
+    stored: Callable[[str], Choices | None] = lambda _: None
     save: Callable[[str | None, Choices], None] = lambda *_: None
     conversation: Conversation | None = None
     history: bool = True
@@ -127,7 +129,7 @@ FIELDS = {
         _own("seed", "Seed", "-1 takes a new one for each answer", _whole(-1, 2**64 - 1)),
         _LIMIT,
         _own("spec", "Proposers", "auto, off, or suffix, ngram, draft joined by commas", str),
-        _own("draft", "Draft model", "a small model with the same vocabulary, or nothing", str),
+        _own("draft", "Draft model", "auto, none, or a small model with the same vocabulary", str),
         _own("n_ctx", "Context size", "in tokens, 0 to choose", _whole(0, 100_000_000)),
         _own("theme", "Theme", ", ".join(NAMES), _theme),
         _own("system", "System prompt", "what the model is told first", str),

@@ -156,8 +156,7 @@ class Slash:
 
     async def _model(self, name: str) -> None:
         if name:
-            self._app.reference = name
-            self._app.load()
+            self._app.switch(name)
             return
         lines = [f"{card.name}" for card in hub.cards()]
         await self._app.tell("\n".join(["/model NAME, or a GGUF file. The catalogue has:", *lines]))

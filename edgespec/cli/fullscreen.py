@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import click
 from edgespec_tui import Choices, Start, run
 
 import edgespec
@@ -14,6 +15,7 @@ from edgespec.api import Progress
 from edgespec.cli.answer import Job, limit_of, load_settings, native_options, sampling_of, stops_of
 from edgespec.cli.keeping import reference
 from edgespec.cli.terminal import write_error
+from edgespec.errors import UsageError
 from edgespec.history import location
 from edgespec.settings import SettingsFile
 
@@ -26,7 +28,7 @@ _KEPT: dict[str, Callable[[Choices], Any]] = {
     "seed": lambda c: c.seed,
     "predict": lambda c: -1 if c.max_tokens is None else c.max_tokens,
     "spec": lambda c: c.spec,
-    "model-draft": lambda c: c.draft or None,
+    "model-draft": lambda c: c.draft or "none",
     "ctx-size": lambda c: c.n_ctx,
     "system": lambda c: c.system or None,
 }
@@ -40,6 +42,7 @@ def chat(job: Job) -> int:
         loader=lambda model, choices, notify: _loader(options, model, choices, notify),
         reference=reference(job.model),
         choices=_choices(options),
+        stored=_stored,
         save=_keeper(_choices(options)),
         conversation=options["conversation"],
         history=options["history"],
@@ -56,16 +59,26 @@ def _choices(o: dict[str, Any]) -> Choices:
         max_tokens=limit_of(o),
         stop=stops_of(o),
         spec=o["spec"],
-        draft=o["model_draft"] or "",
+        draft=o["model_draft"] or "none",
         n_ctx=o["ctx_size"],
         theme=o["theme"],
     )
 
 
+def _stored(model: str) -> Choices:
+    """What `run` would take for this model from the settings file and the environment."""
+    from edgespec.cli.run import run as command
+
+    try:
+        return _choices(command.make_context("run", ["-m", model]).params)
+    except click.ClickException as error:
+        raise UsageError(error.format_message()) from error
+
+
 def _loader(
     options: dict[str, Any], model: str | None, choices: Choices, notify: Callable[[str], None]
 ) -> Callable[[Progress], Model]:
-    o = options | {"spec": choices.spec, "model_draft": choices.draft or None, "ctx_size": choices.n_ctx}
+    o = options | {"spec": choices.spec, "model_draft": choices.draft or "none", "ctx_size": choices.n_ctx}
 
     def load(progress: Progress) -> Model:
         return edgespec.load(model, load_settings(o, notify, progress), **native_options(o))
