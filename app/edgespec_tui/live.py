@@ -17,6 +17,10 @@ from edgespec_tui.widgets.panel import Reading
 if TYPE_CHECKING:
     from edgespec_tui.app import ChatApp
 
+_DUTY = 0.08
+"""Most of the time that drawing may take while an answer runs: on a busy machine there are fewer pictures."""
+_REST = 0.3
+"""Longest time without one, in seconds."""
 _EVERY = 0.25
 """Seconds between points of the panel's curves."""
 
@@ -34,6 +38,7 @@ class Live:
         self._acceptance: float | None = None
         self.stopping = False
         self._paused = False
+        self._rested = 0.0
 
     def pause(self) -> None:
         """Leave the screen as it is."""
@@ -78,14 +83,27 @@ class Live:
             elif self._view is not None:
                 app.talk.add(news)
                 self._undrawn += [Stretch(p.text, p.source, p.kind == "thinking") for p in news.pieces]
-        self._draw()
         if self.stopping and app.engine.busy:
             app.engine.stop()
+        if time.perf_counter() >= self._rested:
+            self._picture()
+
+    def _picture(self) -> None:
+        """Draw what is new, then rest in proportion to the time that took, waiting for others included."""
+        app, began = self._app, time.perf_counter()
+        self._draw()
         if time.perf_counter() - self._sampled > _EVERY:
             self._sample()
             self.read()
         stats = app.engine.model.stats if app.engine.model else None
         app.status.show(app.engine.activity, self._rate, stats.tokens if stats else 0, self._hint())
+        if self._view is not None:
+            self._rested = began + _REST
+            app.call_after_refresh(self._rest, began)
+
+    def _rest(self, began: float) -> None:
+        now = time.perf_counter()
+        self._rested = now + min((now - began) * (1 / _DUTY - 1), _REST)
 
     def _draw(self) -> None:
         if self._view is not None:

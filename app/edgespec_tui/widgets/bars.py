@@ -31,6 +31,7 @@ class TopBar(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
+        self._now: tuple[str, str, str, int, int] | None = None
         self._who = Static("", id="title", markup=False)
         self._how = Static("", id="state", markup=False)
 
@@ -39,6 +40,10 @@ class TopBar(Horizontal):
         yield self._how
 
     def show(self, model: str, title: str, speculating: str, context: int, n_ctx: int) -> None:
+        now = (model, title, speculating, context, n_ctx)
+        if now == self._now:
+            return
+        self._now = now
         name = Content.assemble(
             Content("◆ ").stylize("$primary"),
             Content(one_line(model, 48) or "edgespec").stylize("bold"),
@@ -62,9 +67,13 @@ class StatusLine(Static):
     def __init__(self) -> None:
         super().__init__("", id="status", markup=False)
         self.turn = 0
+        self._shown = Content("")
 
     def show(self, activity: Activity, rate: float, tokens: int, hint: str = "") -> None:
-        self.update(self._line(activity, rate, tokens, hint))
+        line = self._line(activity, rate, tokens, hint)
+        if not line.is_same(self._shown):
+            self._shown = line
+            self.update(line)
 
     def _line(self, activity: Activity, rate: float, tokens: int, hint: str) -> Content:
         if activity.phase in ("idle", "empty"):

@@ -55,6 +55,7 @@ class Panel(VerticalScroll, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__(id="panel")
+        self._shown: tuple[Reading, int, float] | None = None
         self._rates: deque[float] = deque(maxlen=_SAMPLES)
         self._acceptances: deque[float] = deque(maxlen=_SAMPLES)
 
@@ -79,8 +80,9 @@ class Panel(VerticalScroll, can_focus=False):
 
     def show(self, now: Reading) -> None:
         """Draw, if anybody looks."""
-        if not self.display:
+        if not self.display or (now, len(self._rates), sum(self._rates)) == self._shown:
             return
+        self._shown = (now, len(self._rates), sum(self._rates))
         self._put("rate", _fact("tok/s", _number(now.rate)))
         self._put("acceptance", _fact("accepted / drafted", _percent(now.acceptance)))
         self.query_one("#rate-curve", Sparkline).data = _padded(self._rates)
