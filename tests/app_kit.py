@@ -60,10 +60,10 @@ def tell(
             loader or usual,
             "scripted",
             choices or Choices(sampling=GREEDY, seed=1),
-            save,
-            conversation,
-            history,
-            first_run,
+            save=save,
+            conversation=conversation,
+            history=history,
+            first_run=first_run,
         )
         app = ChatApp(start)
         app.animation_level = "none"
