@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from edgespec.api.backends import Place, able
 from edgespec.api.calibrating import sample_text
+from edgespec.api.memory import free_memory
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.backends.device import cpu_name, usable_cores
 from edgespec.backends.registry import adapter
-from edgespec.calibration import Measured, Measurements, Survey, draft_seconds, fingerprint
+from edgespec.calibration import Measurements, Survey, draft_seconds, fingerprint
 from edgespec.control import CostModel
 from edgespec.control.attainable import attainable_rate
 from edgespec.errors import Cancelled, EdgespecError
 
 _HOPELESS = 4.0
 """With a single row so many times slower than another's nothing can be made up for."""
-_SECONDS = 3.0
+_ROWS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32)
+_SINGLES, _TURNS = 3, 5
+_PATIENCE = 30.0
 _KEPT = "backends"
 
 
@@ -70,69 +74,110 @@ def known(path: Path) -> tuple[Candidate, ...]:
 
 
 def compare(
-    path: Path, options: LoadOptions, progress: Callable[[str, float], None], seconds: float = _SECONDS
+    path: Path, options: LoadOptions, progress: Callable[[str, float], None], turns: int = _TURNS
 ) -> tuple[Candidate, ...]:
-    """Measure every backend that can load this model without a conversion, one after the other, and keep the
-    result for `chosen`. Each takes its loading, its measurement and about `seconds` more.
+    """Measure every backend that can load this model without a conversion, and keep the result for `chosen`.
 
-    Raises Cancelled, or what `progress` raises; then nothing is kept.
+    They take turns, so that a busy moment hits all of them; where memory does not hold all at once those that
+    it holds. Raises Cancelled, or what `progress` raises; then nothing is kept.
     """
-    found: list[Candidate] = []
-    for place in able(path):
-        fastest = min((c.single for c in found if c.excluded is None), default=math.inf)
-
-        def step(share: float, name: str = place.backend) -> None:
-            progress(f"measuring {name}", share)
-
-        step(0.0)
-        found.append(_measured(place, options, step, fastest * _HOPELESS, seconds))
-    _store(path).put(_KEPT, [asdict(candidate) for candidate in found])
-    return tuple(found)
-
-
-def _measured(
-    place: Place, options: LoadOptions, step: Callable[[float], None], limit: float, seconds: float
-) -> Candidate:
-    try:
-        with _loaded(place, options) as model:
-            single = _single(model)
-            if single > limit:
-                return Candidate(place.backend, single, excluded=_too_slow(single))
-            found = _survey(model, place.path, step, seconds)
-            single = (found.seconds or {1: single})[1]
-            relative = CostModel(found.seconds or {1: single}).relative
-            rate = attainable_rate(relative, found.exact) / single
-            return Candidate(place.backend, single, rate, max(found.exact))
-    except Cancelled:
-        raise
-    except EdgespecError as error:
-        return Candidate(place.backend, excluded=str(error))
-
-
-def _too_slow(single: float) -> str:
-    return f"a single row takes {single * 1e3:.0f} ms, too long for speculation to make up"
+    places, contenders = able(path), list[_Contender]()
+    found = {place.backend: Candidate(place.backend) for place in places}
+    with contextlib.ExitStack() as loaded:
+        for i, place in enumerate(places):
+            progress(f"loading for {place.backend}", i / len(places))
+            try:
+                model = _load(place, options)
+                loaded.callback(model.backend.close)
+                contender = _Contender(place, model)
+                if free_memory() < 2 * model.info.size_bytes:
+                    contender.finish(turns)
+            except Cancelled:
+                raise
+            except EdgespecError as error:
+                found[place.backend] = Candidate(place.backend, excluded=str(error))
+            else:
+                contenders.append(contender)
+        for contender in contenders * _SINGLES:
+            contender.try_single()
+        fastest = min((contender.single for contender in contenders), default=0.0)
+        hopeful = [contender for contender in contenders if contender.single <= _HOPELESS * fastest]
+        found |= {contender.backend: contender.excluded() for contender in contenders}
+        for i, contender in enumerate(hopeful):
+            progress(f"measuring {contender.backend}", i / (2 * len(hopeful)))
+            contender.find_exact_rows()
+        for i, contender in enumerate(hopeful * turns):
+            progress(f"measuring {contender.backend}", 0.5 + i / (2 * turns * len(hopeful)))
+            contender.turn()
+        found |= {contender.backend: contender.rated() for contender in hopeful}
+    _store(path).put(_KEPT, [asdict(candidate) for candidate in found.values()])
+    return tuple(found.values())
 
 
-@contextlib.contextmanager
-def _loaded(place: Place, options: LoadOptions) -> Iterator[LoadedModel]:
-    model = adapter(place.backend).load(place.path, replace(options, exact=True))
-    try:
-        yield model
-    finally:
-        model.backend.close()
+def _load(place: Place, options: LoadOptions) -> LoadedModel:
+    return adapter(place.backend).load(place.path, replace(options, exact=True))
 
 
-def _single(model: LoadedModel) -> float:
-    """Seconds of a single row, the least of a few."""
-    return draft_seconds(model.backend, sample_text(model))
+class _Contender:
+    """A loaded backend, and the least that passes of it took so far."""
 
+    def __init__(self, place: Place, model: LoadedModel) -> None:
+        self.backend = place.backend
+        self._place, self._model, self._tokens = place, model, sample_text(model)
+        self.single = math.inf
+        self._most = min(model.backend.capabilities.max_rows, model.backend.n_ctx - 1, len(self._tokens))
+        self._seconds: dict[int, float] = {}
+        self._exact: tuple[int, ...] = (1,)
+        self._finished = False
+        self.try_single()
 
-def _survey(model: LoadedModel, path: Path, step: Callable[[float], None], seconds: float) -> Measured:
-    """What `edgespec run` will find measured, too."""
-    stored = Measurements(fingerprint(path), model.info.settings)
-    survey = Survey(model.backend, sample_text(model), stored)
-    survey.renew(seconds, step)
-    return survey.known
+    def try_single(self) -> None:
+        if not self._finished:
+            self.single = min(self.single, draft_seconds(self._model.backend, self._tokens))
+
+    def excluded(self) -> Candidate:
+        slow = f"a single row takes {self.single * 1e3:.0f} ms, too long for speculation to make up"
+        return Candidate(self.backend, self.single, excluded=slow)
+
+    def find_exact_rows(self) -> None:
+        """Kept for `edgespec run`, too. What is not found in time is taken for inexact."""
+        if self._finished:
+            return
+        stored = Measurements(fingerprint(self._place.path), self._model.info.settings)
+        survey = Survey(self._model.backend, self._tokens, stored)
+        survey.advance(_PATIENCE)
+        self._exact = survey.known.exact
+
+    def turn(self) -> None:
+        """One pass of every row count, a few of a single row: the first wakes the threads. What would take
+        too long is left out.
+        """
+        if self._finished:
+            return
+        backend, end = self._model.backend, time.perf_counter() + _PATIENCE / _TURNS
+        for n in (1, 1, *(n for n in _ROWS if n <= self._most)):
+            began = time.perf_counter()
+            if n > 1 and began > end:
+                return
+            backend.forward(self._tokens[:n])
+            taken = time.perf_counter() - began
+            backend.commit(())
+            self._seconds[n] = min(taken, self._seconds.get(n, taken))
+
+    def finish(self, turns: int) -> None:
+        """Take all turns now and make room."""
+        self.find_exact_rows()
+        for _ in range(turns):
+            self.turn()
+        self._finished = True
+        self._model.backend.close()
+
+    def rated(self) -> Candidate:
+        # A pass that took longer than one of more rows was slowed down by something else.
+        least = {n: min(s for m, s in self._seconds.items() if m >= n) for n in self._seconds}
+        single = least[1]
+        rate = attainable_rate(CostModel(least).relative, self._exact) / single
+        return Candidate(self.backend, single, rate, max(self._exact))
 
 
 def _store(path: Path) -> Measurements:

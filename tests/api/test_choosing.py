@@ -55,7 +55,7 @@ def model(tmp_path, monkeypatch):
 
 
 def compare(path, progress=lambda *_: None):
-    return {c.backend: c for c in choosing.compare(path, LoadOptions(), progress, seconds=0.0)}
+    return {c.backend: c for c in choosing.compare(path, LoadOptions(), progress, turns=2)}
 
 
 def test_flat_costs_win_over_a_faster_single_row(model):
@@ -71,6 +71,12 @@ def test_flat_costs_win_over_a_faster_single_row(model):
     assert choosing.known(path) == tuple(found.values())
     for asked in ({"type_k": "q8_0"}, {"flash_attn": True}, {"n_gpu_layers": 0}, {"load_mode": "none"}):
         assert choosing.chosen(path, LoadOptions(**asked)) is None, "others would not know what to do with it"
+
+
+def test_where_memory_is_short_one_is_closed_before_the_next_is_loaded(model, monkeypatch):
+    monkeypatch.setattr(choosing, "free_memory", lambda: 0)
+    path = model(steep=adapter(lambda n: 0.002 * n), flat=adapter(lambda n: 0.003))
+    assert choosing.best(list(compare(path).values())) == "flat"
 
 
 def test_a_backend_that_fails_is_not_chosen(model):
