@@ -17,6 +17,8 @@ from edgespec.errors import BackendError, UnsupportedModelError, UsageError
 if TYPE_CHECKING:
     import mlx.core as mx
 
+_CPU_CHUNK = 32
+"""Tokens of a prompt between two looks at whether to stop; on a CPU more at a time are no cheaper."""
 _ROOM_TO_MEASURE = 512
 """Contexts from here on measure alike."""
 
@@ -82,7 +84,7 @@ def _loaded(path: Path, opened: Opened, options: LoadOptions, device: mx.DeviceT
         n_vocab=opened.vocabulary.n_vocab,
         n_ctx=wanted.n_ctx,
         max_rows=wanted.max_rows,
-        n_batch=wanted.n_ubatch,
+        n_batch=wanted.n_ubatch if device == mx.gpu else min(wanted.n_ubatch, _CPU_CHUNK),
         device=device,
     )
     name = str(mx.device_info().get("device_name", "GPU")) if device == mx.gpu else cpu_name()
