@@ -17,14 +17,14 @@ from edgespec_tui.engine import Loader
 import edgespec
 from edgespec import SamplingSettings
 
-QUESTION = "Write a Python class Stack with push and pop. Only code."
+QUESTION = "Write a Python class Stack with push and pop, and a class Queue."
 
 
 async def picture() -> str:
     def loader(*_: object) -> Loader:
-        return lambda progress: edgespec.load(progress=progress, calibrate="first")
+        return lambda progress: edgespec.load(progress=progress, backend="llamacpp", calibrate="first")
 
-    choices = Choices(sampling=SamplingSettings(temperature=0.0), max_tokens=400)
+    choices = Choices(sampling=SamplingSettings(temperature=0.0), max_tokens=240)
     app = ChatApp(Start(loader, choices=choices, history=False))
     async with app.run_test(size=(112, 38), notifications=False) as pilot:
         await pilot.press("f2")

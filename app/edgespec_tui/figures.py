@@ -16,6 +16,8 @@ def answer_line(turn: Turn) -> str:
     parts = [] if turn.state == "complete" else ["stopped" if turn.state == "stopped" else "interrupted"]
     if figures is not None and figures.tokens:
         parts += _counts(figures)
+    if turn.state == "complete" and not turn.content.strip():
+        parts.append("the model ended at once, without a word")
     if turn.finish == "length":
         parts.append("cut at the limit")
     return " · ".join(parts)
@@ -34,10 +36,13 @@ def _counts(figures: Figures) -> list[str]:
     return parts
 
 
-def speedup(rate: float, policy: Mapping[str, float]) -> float | None:
-    """Tokens a second / the rate of plain decoding, which the controller measures as V(1)."""
-    plain = policy.get("plain_seconds", 0.0)
-    return rate * plain if plain > 0 and rate > 0 else None
+def speedup(tokens: int, policy: Mapping[str, float]) -> float | None:
+    """Time of plain decoding / time that was taken, for an answer of so many tokens.
+
+    The controller counts each round in passes over one row, V(1) as measured at that moment.
+    """
+    taken = tokens - policy.get("saved_tokens", 0.0)
+    return tokens / taken if "saved_tokens" in policy and tokens > 0 and taken > 0 else None
 
 
 def memory() -> int | None:

@@ -190,7 +190,7 @@ class Live:
                 rate=stats.tokens_per_second or None,
                 acceptance=stats.acceptance_rate,
                 length=stats.mean_acceptance_length or None,
-                speedup=speedup(stats.tokens_per_second, status.figures),
+                speedup=speedup(stats.tokens, status.figures),
                 on=status.on,
                 proposer=status.proposer,
                 depth=status.depth,

@@ -138,7 +138,7 @@ class Slash:
             raise UsageError("there is no answer yet to tell about")
         stats, status = model.stats, model.status
         rate = stats.acceptance_rate
-        faster = speedup(stats.tokens_per_second, status.figures)
+        faster = speedup(stats.tokens, status.figures)
         lines = [
             f"tokens       {stats.tokens} emitted, {stats.prompt_tokens} in the prompt,"
             f" {stats.cached_tokens} of them cached",
@@ -151,7 +151,7 @@ class Slash:
             f"numerics     {model.rows.mode}: {model.rows.reason}",
         ]
         if faster is not None:
-            lines.insert(2, f"speedup      {faster:.2f} (tok/s / plain's 1/V(1), as measured now)")
+            lines.insert(2, f"speedup      {faster:.2f} (plain's time / the time taken, in measured V(1))")
         await self._app.tell("\n".join(lines))
 
     async def _model(self, name: str) -> None:

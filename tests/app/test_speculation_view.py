@@ -81,9 +81,10 @@ def test_the_line_under_an_answer():
     assert line == "24 tokens · 57.5 tok/s · first after 0.21 s · accepted 12/16 (75%)"
 
 
-def test_speedup_is_the_rate_over_that_of_plain_passes():
-    assert speedup(30.0, {"plain_seconds": 0.05}) == 1.5
-    assert speedup(30.0, {}) is None
+def test_speedup_is_plain_time_over_the_time_taken():
+    assert speedup(30, {"saved_tokens": 10.0}) == 1.5
+    assert speedup(30, {"saved_tokens": 0.0}) == 1.0
+    assert speedup(30, {}) is None
 
 
 def test_a_reading_without_a_model_is_drawn():
