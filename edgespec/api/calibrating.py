@@ -67,7 +67,8 @@ class Calibrator:
 
     @property
     def rows(self) -> RowCounts:
-        return choose_numerics(self._asked, self.found.exact, self._price if self.complete else None)
+        found, price = self.found, self._price if self.complete else None
+        return choose_numerics(self._asked, found.exact, price, found.trees)
 
     @property
     def _price(self) -> float | None:

@@ -171,6 +171,7 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
                 Calibration.from_json(stored.get(name)),
                 draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,
                 row_counts=rows.allowed,
+                trees=rows.trees,
             )
 
             def save() -> None:

@@ -1,4 +1,4 @@
-"""Which row counts are exact: their rows equal single-row decoding bit for bit."""
+"""Which row counts are exact, as chains and as trees: their rows equal single-row decoding bit for bit."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ KERNEL_LENGTHS = (256, 1024, 4096, 16384)
 LEAST_ROWS = 6
 """A row count is judged by at least so many rows, in several passes if need be."""
 _ENOUGH_FAILURES = 2
+_BRANCHES = 3
 
 
 def band(length: int) -> int:
@@ -82,6 +83,50 @@ def tried_rows(
             yield n, same
     finally:
         backend.truncate(start)
+
+
+def tried_trees(
+    backend: Backend, tokens: Tokens, counts: Sequence[int]
+) -> Generator[tuple[int, bool], None, None]:
+    """One after another (row count, is a tree of so many rows exact?), of a root and three branches.
+
+    A tree is exact where each of its rows, and a row behind the branch that was kept, equals single-row
+    decoding bit for bit. Otherwise as `tried_rows`; yields nothing where the backend takes no trees.
+    """
+    start, able = backend.length, backend.capabilities
+    if not able.tree or (start and able.rollback != "exact"):
+        return
+    limit = min(able.max_rows, len(tokens) - 1, backend.n_ctx - start - 1)
+    asked = sorted({n for n in counts if 2 < n <= limit})
+    if not asked:
+        return
+    tokens = tokens[: backend.n_ctx - start]
+    stretch = tokens[-asked[-1] - 1 :]
+    prefix = tokens[: len(tokens) - len(stretch)]
+    try:
+        _append(backend, prefix)
+        for n in asked:
+            same = _is_exact_tree(backend, stretch[:n], stretch[n], start + len(prefix), prefix)
+            yield n, same
+            _rewind(backend, start + len(prefix), prefix)
+    finally:
+        backend.truncate(start)
+
+
+def _is_exact_tree(backend: Backend, tokens: Tokens, after: int, base: int, prefix: Tokens) -> bool:
+    """The branches take turns, so that no path lies in neighbouring rows. The longest is kept."""
+    n, root = len(tokens), [*prefix, tokens[0]]
+    branches = sorted((range(i, n, _BRANCHES) for i in range(1, min(_BRANCHES, n - 1) + 1)), key=max)
+    alone = {0: _pass(backend, tokens[:1])}
+    for branch in branches:
+        _rewind(backend, base + 1, root)
+        alone |= {i: _pass(backend, tokens[i : i + 1]) for i in branch}
+    behind = _pass(backend, [after])
+    _rewind(backend, base, prefix)
+    rows = backend.forward(tokens, [-1, *(max(0, i - _BRANCHES) for i in range(1, n))])
+    same = all(np.array_equal(row, alone[i][0]) for i, row in enumerate(rows))
+    backend.commit([0, *branches[-1]])
+    return same and np.array_equal(_pass(backend, [after]), behind)
 
 
 def _extend(backend: Backend, tokens: Tokens, alone: list[FloatArray], base: int) -> None:

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from edgespec.backends.base import Backend
-from edgespec.backends.rows import LEAST_ROWS, hopeless, tried_rows
+from edgespec.backends.rows import LEAST_ROWS, hopeless, tried_rows, tried_trees
 from edgespec.calibration.cost import Stopwatch
 from edgespec.calibration.store import Measurements
 from edgespec.types import Clock, Tokens
 
 SECONDS = "verify_seconds"
 _TRIED, _EXACT = "tried_rows", "exact_rows"
-NAMES = (_TRIED, _EXACT, SECONDS)
+_TRIED_TREES, _EXACT_TREES = "tried_trees", "exact_trees"
+NAMES = (_TRIED, _EXACT, _TRIED_TREES, _EXACT_TREES, SECONDS)
 """What is kept, in the store."""
 COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 16, 24, 32)
 
+_LEAST_TREE = 3
 _IDLE_TURNS, _LESS = 2, 0.97
 _STEP_DOWN = 1.5
 
@@ -31,15 +34,31 @@ Progress = Callable[[float], None]
 class Measured:
     """`exact`: row counts whose rows equal single rows. `seconds`: of a pass, by row count, with 1 if any.
 
-    `tried`: the row counts that were compared; others may be exact, too.
+    `tried`: the row counts that were compared; others may be exact, too. `exact_trees` and `tried_trees`:
+    the same of trees.
     """
 
     exact: tuple[int, ...] = (1,)
     seconds: Mapping[int, float] | None = None
     tried: tuple[int, ...] = ()
+    exact_trees: tuple[int, ...] = ()
+    tried_trees: tuple[int, ...] = ()
+
+    @property
+    def trees(self) -> bool:
+        """Are trees exact wherever chains are? Only their attention differs, so a few counts tell."""
+        shapes = _shapes(self.exact)
+        return bool(shapes) and set(shapes) <= set(self.exact_trees)
+
+
+def _shapes(exact: Sequence[int]) -> list[int]:
+    """The smallest, the largest and a middle one of the exact counts that a tree may have."""
+    able = [n for n in exact if n >= _LEAST_TREE]
+    return sorted({able[0], able[len(able) // 2], able[-1]}) if able else []
 
 
 def _counts(stored: Any) -> tuple[int, ...]:
+    """Raises TypeError, ValueError or OverflowError."""
     if not isinstance(stored, list):
         raise TypeError("not a list of row counts")
     return tuple(sorted(int(n) for n in stored))
@@ -70,21 +89,32 @@ class Survey:
         """What does not make sense in the store is not known."""
         try:
             tried, exact = _counts(self._stored.get(_TRIED)), _counts(self._stored.get(_EXACT))
+            trees = [_counts(self._stored.get(name) or []) for name in (_EXACT_TREES, _TRIED_TREES)]
             seconds = {int(n): float(s) for n, s in self._stored.get(SECONDS).items()}
         except (TypeError, ValueError, AttributeError, OverflowError):
             return Measured()
         sound = 1 in exact and 1 in seconds and all(0.0 < s < math.inf for s in seconds.values())
-        return Measured(exact, seconds, tried) if sound and set(exact) <= {1, *tried} else Measured()
+        sound = sound and set(exact) <= {1, *tried} and set(trees[0]) <= set(trees[1])
+        return Measured(exact, seconds, tried, *trees) if sound else Measured()
 
     @property
     def complete(self) -> bool:
-        known = self.known
-        return not self._untried(known) and not self._untimed(known)
+        return not self._left(self.known)
+
+    def _left(self, known: Measured) -> list[int]:
+        """What is to be measured still, by row counts."""
+        return [*self._untried(known), *self._untimed(known), *self._untried_trees(known)]
 
     def _untried(self, known: Measured) -> list[int]:
         if hopeless([n in known.exact for n in known.tried]):
             return []
         return [n for n in self._counts if n not in known.tried]
+
+    def _untried_trees(self, known: Measured) -> list[int]:
+        """One that is not exact is enough to know."""
+        if not self._backend.capabilities.tree or set(known.tried_trees) - set(known.exact_trees):
+            return []
+        return [n for n in _shapes(known.exact) if n in self._counts and n not in known.tried_trees]
 
     def _untimed(self, known: Measured) -> list[int]:
         return [n for n in (1, *self._counts) if n not in (known.seconds or {})]
@@ -103,9 +133,8 @@ class Survey:
         steps = self._steps(watch, found, lambda n: self._clock() + found.worst(n) <= end)
         try:
             for _ in steps:
-                known = found.measured
-                left = len(self._untried(known)) + len(self._untimed(known))
-                progress(1.0 - left / (2 * len(self._counts) + 1))
+                left = len(self._left(found.measured))
+                progress(1.0 - left / (2 * len(self._counts) + 4))
         finally:
             steps.close()
             if watch.seconds:
@@ -149,14 +178,11 @@ class Survey:
         spare = max(len(self._tokens) - max(COUNTS) - 2, 0)
         tokens = self._tokens[min(watch.length, spare) :]
         untried = self._untried(found.measured)
-        trials = tried_rows(watch, tokens, untried)
-        try:
+        with closing(tried_rows(watch, tokens, untried)) as trials:
             while untried and fits(untried[0]) and (trial := next(trials, None)):
                 found.add(*trial)
                 untried = self._untried(found.measured)
                 yield
-        finally:
-            trials.close()
         untimed = self._untimed(found.measured)
         for n in untimed if 1 in watch.seconds else dict.fromkeys((1, *untimed)):
             if not fits(n) or watch.length + n > watch.n_ctx:
@@ -164,10 +190,18 @@ class Survey:
             watch.forward(tokens[:n])
             watch.commit(())
             yield
+        untried = [] if untried else self._untried_trees(found.measured)
+        with closing(tried_trees(self._backend, tokens, untried)) as trials:
+            while untried and fits(untried[0] + 2) and (trial := next(trials, None)):
+                found.add_tree(*trial)
+                untried = self._untried_trees(found.measured)
+                yield
 
     def _keep(self, measured: Measured) -> None:
         self._stored.put(_TRIED, list(measured.tried))
         self._stored.put(_EXACT, list(measured.exact))
+        self._stored.put(_TRIED_TREES, list(measured.tried_trees))
+        self._stored.put(_EXACT_TREES, list(measured.exact_trees))
         seconds = {str(n): s for n, s in _plausible(measured.seconds or {}).items()}
         self.can_be_kept = self._stored.put(SECONDS, seconds)
 
@@ -184,15 +218,24 @@ class _Findings:
 
     def __init__(self, known: Measured, watch: Stopwatch) -> None:
         self._exact, self._tried = set(known.exact), set(known.tried)
+        self._exact_trees, self._tried_trees = set(known.exact_trees), set(known.tried_trees)
         self._known, self._watch = dict(known.seconds or {}), watch
 
     def add(self, n: int, exact: bool) -> None:
         self._tried.add(n)
         self._exact |= {n} if exact else set()
 
+    def add_tree(self, n: int, exact: bool) -> None:
+        self._tried_trees.add(n)
+        self._exact_trees |= {n} if exact else set()
+
     @property
     def measured(self) -> Measured:
-        return Measured(tuple(sorted(self._exact)), self._seconds, tuple(sorted(self._tried)))
+        exact, tried, exact_trees, tried_trees = (
+            tuple(sorted(counts))
+            for counts in (self._exact, self._tried, self._exact_trees, self._tried_trees)
+        )
+        return Measured(exact, self._seconds, tried, exact_trees, tried_trees)
 
     @property
     def _seconds(self) -> dict[int, float]:

@@ -8,11 +8,17 @@ from edgespec.types import Draft, Outcome, Plan, Source, Status
 
 
 class FixedPolicy:
-    """`depth` drafted tokens a round, or what the row counts allow below it."""
+    """`depth` drafted tokens a round, or what the row counts allow below it; in branches with `trees`."""
 
     def __init__(
-        self, sources: Sequence[Source], depth: int, *, row_counts: Sequence[int] | None = None
+        self,
+        sources: Sequence[Source],
+        depth: int,
+        *,
+        row_counts: Sequence[int] | None = None,
+        trees: bool = False,
     ) -> None:
+        self._trees = trees
         self._sources = tuple(sources)
         self._depth = depth
         self._row_counts = None if row_counts is None else tuple(sorted(row_counts))
@@ -23,7 +29,8 @@ class FixedPolicy:
 
     def plan(self, limit: int, tree: bool = False) -> Plan:
         loose = Plan(self._sources, min(self._depth, limit), self._row_counts)
-        self._plan = Plan(self._sources, loose.fit(loose.max_draft), self._row_counts)
+        most = loose.fit(loose.max_draft)
+        self._plan = Plan(self._sources, most, self._row_counts, tree=tree and self._trees)
         return self._plan if self._plan.max_draft else Plan()
 
     def trim(self, draft: Draft) -> Draft:

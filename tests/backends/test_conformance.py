@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from edgespec.backends.rows import exact_rows
+from edgespec.backends.rows import exact_rows, tried_trees
 from edgespec.control import FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.errors import BackendError, Cancelled
@@ -21,6 +21,8 @@ from tests.backends.reference import agreement, forced
 pytestmark = pytest.mark.model
 
 COUNTS = (2, 3, 4, 5, 6, 8, 12)
+EXACT_TREES = ("scripted", "llamacpp", "ik", "mlx")
+"""On a CPU. ONNX Runtime adds up scores by their place in the cache, where siblings lie in between."""
 SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
 
 
@@ -52,6 +54,15 @@ def exact(subject, model):
     found = sorted(exact_rows(model.backend, subject.ids[:80], COUNTS))
     print(f"\n{subject.name}: passes of {found} rows equal single rows bit for bit")
     return found
+
+
+@pytest.fixture(scope="module")
+def exact_trees(subject, model, exact):
+    """Are trees exact, as the runtime measures them?"""
+    model.backend.truncate(0)
+    found = dict(tried_trees(model.backend, subject.ids[:80], exact))
+    print(f"\n{subject.name}: trees of {found} rows equal single rows bit for bit")
+    return bool(found) and all(found.values())
 
 
 def extend(backend, tokens):
@@ -175,6 +186,48 @@ def test_a_tree_is_its_chains(subject, backend):
         backend.commit(range(3))
         assert agreement(rows, tree[path]).kl < 1e-2
     assert agreement(backend.forward([7]), after[None]).kl < 1e-2
+
+
+@pytest.mark.parametrize(
+    ("parents", "path"),
+    [
+        ((-1, 0, 0, 1, 2, 2), (0, 2, 5)),
+        ((-1, 0, 0, 0, 0, 4, 5, 6), (0, 4, 5, 6, 7)),
+        ((-1, 0, 1, 2, 0, 4, 1, 6), (0, 1, 6, 7)),
+        ((-1, 0, 0, 0), (0,)),
+    ],
+)
+def test_a_tree_leaves_what_a_chain_of_the_accepted_path_leaves(
+    parents, path, subject, backend, exact, exact_trees
+):
+    """Bit for bit where `tried_trees` says so, in its rows and in every row that reads the cache later."""
+    if not backend.capabilities.tree:
+        return
+    ids, n = subject.ids, len(parents)
+    assert exact_trees == (subject.name in EXACT_TREES)
+    extend(backend, ids[:40])
+    rows = backend.forward(ids[100 : 100 + n], parents)[list(path)].copy()
+    backend.commit(path)
+    assert backend.length == 40 + len(path)
+    later = plain(backend, ids[60:64])
+    backend.truncate(40)
+    expected = backend.forward([ids[100 + i] for i in path]).copy()
+    backend.commit(range(len(path)))
+    expected_later = plain(backend, ids[60:64])
+    if exact_trees and n in exact and len(path) in exact:
+        assert np.array_equal(rows, expected)
+        assert np.array_equal(later, expected_later)
+    assert agreement(expected, rows).kl < 1e-2
+    assert agreement(expected_later, later).kl < 1e-2
+
+
+def test_measuring_trees_leaves_the_cache_as_it_was(subject, backend):
+    extend(backend, subject.ids[:12])
+    before = plain(backend, subject.ids[12:14])
+    backend.truncate(12)
+    assert all(n > 2 for n, _ in tried_trees(backend, subject.ids[:30], (2, 3, 6)))
+    assert backend.length == 12
+    assert np.array_equal(plain(backend, subject.ids[12:14]), before)
 
 
 def test_a_tree_that_is_dropped_leaves_no_trace(subject, backend):
@@ -317,7 +370,7 @@ class Switch:
 
 
 @pytest.mark.parametrize("how", SAMPLINGS)
-def test_text_with_speculation_is_text_without(how, subject, model, backend, exact):
+def test_text_with_speculation_is_text_without(how, subject, model, backend, exact, exact_trees):
     """In exact mode, for every proposer, at every temperature: ids are equal."""
     draft = subject.open(max_rows=1)
     proposers = {
@@ -327,21 +380,24 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
     }
     switch = Switch()
     session = Session(backend, model.vocabulary.is_eog, switch, proposers)
-    drafted = dict.fromkeys(proposers, 0)
+    ways = [(), *((name,) for name in proposers), *((("suffix", "trees"),) if exact_trees else ())]
+    drafted = dict.fromkeys(ways, 0)
+    branched = 0
     for prompt in (subject.ids[:48], subject.forced[1]):
         expected = None
-        for names in ((), ("suffix",), ("ngram",), ("draft",)):
-            switch.policy = FixedPolicy(names, 5, row_counts=exact)
+        for way in ways:
+            switch.policy = FixedPolicy(way[:1], 5, row_counts=exact, trees="trees" in way)
             request, stream = Request(SAMPLINGS[how], max_tokens=12), TokenStream(model.vocabulary)
             ids = []
             for event in session.generate(prompt, request, stream):
                 ids += [piece.token for piece in event.pieces]
-                if names and event.outcome is not None:
-                    drafted[names[0]] += len(event.outcome.draft)
+                if event.outcome is not None:
+                    drafted[way] += len(event.outcome.draft)
+                    branched += not event.outcome.draft.is_chain
             expected = expected or ids
-            assert ids == expected, f"{names} after {len(prompt)} tokens"
+            assert ids == expected, f"{way} after {len(prompt)} tokens"
     draft.backend.close()
-    print(f"\n{subject.name}, {how}, rows {exact}: drafted {drafted}")
+    print(f"\n{subject.name}, {how}, rows {exact}: drafted {drafted}, {branched} trees")
     if max(exact) > 1:
-        assert drafted["draft"]
-        assert how == "sampled" or all(drafted.values())
+        assert drafted["draft",]
+        assert how == "sampled" or all(n for way, n in drafted.items() if way)

@@ -105,6 +105,18 @@ def test_what_was_asked_for_is_done(asked, price):
     assert rows.allowed == ((1, 2) if asked == "exact" else None)
 
 
+@pytest.mark.parametrize(("asked", "price"), [("exact", 0.9), ("auto", 0.0), ("auto", None)])
+def test_in_exact_mode_drafts_branch_only_where_trees_are_exact(asked, price):
+    assert choose_numerics(asked, ALL, price, True).trees
+    assert not choose_numerics(asked, ALL, price, False).trees
+    assert ("trees too" in choose_numerics(asked, ALL, price, True).reason) == (price == 0.0)
+
+
+@pytest.mark.parametrize(("asked", "price"), [("near", 0.0), ("auto", 0.9)])
+def test_in_near_mode_they_branch_wherever_the_backend_can(asked, price):
+    assert choose_numerics(asked, (1, 2), price, False).trees
+
+
 @pytest.mark.parametrize("exact", [(1,), (1, 2, 3)])
 def test_before_all_is_measured_only_what_is_known_to_be_exact_is_used(exact):
     rows = choose_numerics("auto", exact, None)

@@ -34,6 +34,18 @@ class Uneven(ScriptedBackend):
         return out + 1e-3 if rows == "all" and len(tokens) > self.exact else out
 
 
+class Ragged(Uneven):
+    """Rows of trees with more than `whole` rows come out a little different."""
+
+    def __init__(self, exact, whole, **how):
+        super().__init__(exact, **how)
+        self.whole = whole
+
+    def forward(self, tokens, parents=None, *, rows="all"):
+        out = super().forward(tokens, parents, rows=rows)
+        return out + 1e-3 if parents is not None and len(tokens) > self.whole else out
+
+
 @pytest.fixture
 def stored(tmp_path):
     return Measurements("m", {}, tmp_path)
@@ -76,6 +88,37 @@ def test_two_inexact_counts_end_the_search_and_all_counts_are_timed(stored):
     assert got.tried == (2, 3, 4, 5, 6, 7)
     assert got.exact == (1, 2, 3, 4, 5)
     assert got.seconds == pytest.approx({n: a_pass(n) for n in (1, *COUNTS)})
+
+
+@pytest.mark.parametrize(
+    ("exact", "whole", "tried", "found"),
+    [
+        (99, 99, (3, 8, 32), (3, 8, 32)),
+        (6, 99, (3, 5, 6), (3, 5, 6)),
+        (3, 99, (3,), (3,)),
+        (99, 20, (3, 8, 32), (3, 8)),
+        (99, 2, (3,), ()),
+        (2, 99, (), ()),
+    ],
+)
+def test_trees_are_compared_at_a_few_of_the_exact_counts(exact, whole, tried, found, stored):
+    got = surveyed(Ragged(exact, whole), stored)
+    assert (got.tried_trees, got.exact_trees) == (tried, found)
+    assert got.trees == (tried == found != ())
+    assert got.seconds == pytest.approx({n: a_pass(n) for n in (1, *COUNTS)})
+
+
+def test_where_branches_are_not_possible_none_are_tried(stored):
+    got = surveyed(Uneven(99, tree=False), stored)
+    assert (got.tried_trees, got.trees) == ((), False)
+
+
+def test_trees_that_were_not_compared_yet_are_not_exact(stored):
+    backend = Ragged(99, 99)
+    while not (s := survey(backend, stored)).complete:
+        assert not s.known.trees
+        s.advance(4.0)
+    assert s.known.trees
 
 
 @pytest.mark.parametrize("length", [0, 7, 60])

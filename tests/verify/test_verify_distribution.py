@@ -12,7 +12,6 @@ from edgespec.sampling import Sampler, draw
 from edgespec.sampling.noise import DRAFT
 from edgespec.types import Distribution, Draft, SamplingSettings, chain
 from edgespec.verify import verify_coupled, verify_rejection
-from edgespec.verify.rejection import residual
 
 P, Q = (0.5, 0.3, 0.2), (0.2, 0.3, 0.5)
 DRAWS = 20_000
@@ -159,46 +158,12 @@ def test_transitions_are_the_targets_when_rows_depend_on_the_context(mode):
         assert fits(Counter({b: pairs[a, b] for b in range(3)}), dict(enumerate(MARKOV_P[a]))) > 0.01
 
 
-WHOLE = dist(*Q)
-WITHOUT = [residual(WHOLE, token, None) for token in range(3)]
-
-
-def trees(kind, count):
-    """Two levels of two children each; the second level hangs on the root's first child."""
-    u = np.random.default_rng(12).random((count, 4))
-    first = np.searchsorted(np.cumsum(Q), u)
-    for i in range(count):
-        if kind == "point":
-            yield Draft((2, 1, 2, 1), (-1, -1, 0, 0), ((1.0, 0.0),) * 4, ("draft",) * 4)
-            continue
-        tokens, qs = [int(x) for x in first[i]], [WHOLE] * 4
-        if kind == "without replacement":
-            for k in (1, 3):
-                qs[k] = WITHOUT[tokens[k - 1]]
-                tokens[k] = int(np.searchsorted(np.cumsum(qs[k].probs), u[i, k]))
-        yield Draft(tuple(tokens), (-1, -1, 0, 0), ((1.0, 0.0),) * 4, ("draft",) * 4, tuple(qs))
-
-
-@pytest.mark.parametrize("kind", ["point", "with replacement", "without replacement"])
-def test_trees_under_rejection_are_distributed_as_the_target(kind):
-    first, second = Counter(), Counter()
-    p, depths = dist(*P), Counter()
-    for i, draft in enumerate(trees(kind, DRAWS // 2)):
-        verdict = verify_rejection(draft, lambda _, path: p, seed=8, position=10 * i)
-        out = [draft.tokens[k] for k in verdict.path] + [verdict.next_token]
-        first[out[0]] += 1
-        depths[len(verdict.path)] += 1
-        if len(out) > 1:
-            second[out[1]] += 1
-    assert fits(first, dict(enumerate(P))) > 0.01
-    assert fits(second, dict(enumerate(P))) > 0.01
-    assert depths[2] > 0, "both levels were reached"
-
-
 def test_a_tree_under_coupling_gives_the_tokens_of_no_draft_at_all():
+    """Two levels of two children each; the second level hangs on the root's first child."""
     sampler = Sampler(SamplingSettings(**OPEN, seed=2))
     row, tokens = log(P), [0]
-    for draft in trees("with replacement", 2000):
+    for guesses in np.searchsorted(np.cumsum(Q), np.random.default_rng(12).random((2000, 4))):
+        draft = Draft(tuple(map(int, guesses)), (-1, -1, 0, 0), ((1.0, 0.0),) * 4, ("draft",) * 4)
         n = len(tokens)
         verdict = verify_coupled(draft, lambda _, path, n=n: sampler.choose(row, range(n), path))
         tokens += [draft.tokens[k] for k in verdict.path] + [verdict.next_token]
