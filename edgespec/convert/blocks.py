@@ -1,4 +1,4 @@
-"""Blocks of 32 weights as GGUF files and as MatMulNBits hold them."""
+"""Blocks of weights as GGUF files and as MatMulNBits hold them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from edgespec.convert.weights import Bytes, Tensor
 from edgespec.types import FloatArray
 
 BLOCK = 32
+_ROUNDED = 64
+"""Weights that share a scale when they are rounded to 8 bits: fewer bytes than with 32, and at 128 rows would
+no longer be independent of their number."""
 _CHUNK = 1 << 22  # weights that are float32 at one time
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """`quants`: unsigned, the middle stands for zero, `[rows, blocks, 4 * bits]` bytes.
+    """`quants`: unsigned, the middle stands for zero, `[rows, blocks, size * bits / 8]` bytes.
 
     `scales`: `[rows, blocks]`. `offsets`: added to every weight of a block, None for none. `error`: root
     mean square error relative to the weights' own root mean square, 0 for a copy without loss.
@@ -27,6 +30,16 @@ class Blocks:
     scales: FloatArray
     offsets: FloatArray | None = None
     error: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """Weights in a block."""
+        return self.quants.shape[2] * 8 // self.bits
+
+    @property
+    def form(self) -> tuple[int, int, bool]:
+        """What two matrices must have in common to be one above the other."""
+        return self.bits, self.size, self.offsets is not None
 
     def rows(self, order: NDArray[np.intp]) -> Blocks:
         """The same rows in another order."""
@@ -41,7 +54,7 @@ def blocks(tensor: Tensor) -> Blocks:
 
 
 def joined(parts: list[Blocks]) -> Blocks:
-    """One matrix above the other. All have the same bits and are alike in having offsets."""
+    """One matrix above the other. All have the same form."""
     offsets = [part.offsets for part in parts if part.offsets is not None]
     return Blocks(
         parts[0].bits,
@@ -115,13 +128,14 @@ _EXACT = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q4_K": _q4_k, "Q5_0": _q5_0, "Q8_0": _q
 def _round(tensor: Tensor) -> Blocks:
     """To 8 bits, with the error measured."""
     n_rows, n = tensor.shape
-    quants = np.empty((n_rows, n // BLOCK, BLOCK), np.uint8)
-    scales = np.empty((n_rows, n // BLOCK), np.float32)
+    size = _ROUNDED if n % _ROUNDED == 0 else BLOCK
+    quants = np.empty((n_rows, n // size, size), np.uint8)
+    scales = np.empty((n_rows, n // size), np.float32)
     wrong = whole = 0.0
     step = max(1, _CHUNK // n)
     for start in range(0, n_rows, step):
         rows = slice(start, start + step)
-        values = tensor.float32(rows).reshape(-1, n // BLOCK, BLOCK)
+        values = tensor.float32(rows).reshape(-1, n // size, size)
         scale = np.abs(values).max(-1) / np.float32(127)
         inverse = np.divide(1, scale, out=np.zeros_like(scale), where=scale > 0)
         rounded = np.rint(values * inverse[..., None])

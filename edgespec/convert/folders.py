@@ -23,7 +23,7 @@ Progress = Callable[[float], None]
 
 FORMS = {"onnx": "edgespec.convert.onnx", "mlx": "edgespec.convert.mlx"}
 _NEEDED = {"onnx": ("onnx", "gguf", "tokenizers"), "mlx": ("mlx", "gguf", "tokenizers")}
-_VERSION = 1
+_VERSION = 2
 """Raised with every change that makes folders in the cache obsolete."""
 
 

@@ -12,7 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from edgespec.convert.architecture import Architecture
-from edgespec.convert.blocks import BLOCK, Blocks, joined
+from edgespec.convert.blocks import Blocks, joined
 from edgespec.types import FloatArray
 
 _MICROSOFT = "com.microsoft"
@@ -72,7 +72,7 @@ class Graph:
     def embedding(self, table: Blocks) -> str:
         """Rows of the table by id. Offsets are added to them, block by block."""
         n_rows, n = table.scales.shape
-        flat = self._external(table.quants, [n_rows, n * 4 * table.bits])
+        flat = self._external(table.quants, [n_rows, n * table.quants.shape[2]])
         scales = self._external(table.scales, [n_rows, n]).name
         self._table = table, flat, scales
         rows = self._node(
@@ -80,16 +80,16 @@ class Graph:
             [flat.name, "input_ids", scales],
             domain=_MICROSOFT,
             bits=table.bits,
-            block_size=BLOCK,
+            block_size=table.size,
             gather_axis=0,
             quantize_axis=1,
         )
         if table.offsets is None:
             return rows
         offsets = self._node("Gather", [self._constant(table.offsets), "input_ids"], axis=0)
-        apart = self._node("Reshape", [rows, self._int64([1, -1, n, BLOCK])])
+        apart = self._node("Reshape", [rows, self._int64([1, -1, n, table.size])])
         shifted = self._node("Add", [apart, self._node("Unsqueeze", [offsets, self._int64([-1])])])
-        return self._node("Reshape", [shifted, self._int64([1, -1, n * BLOCK])])
+        return self._node("Reshape", [shifted, self._int64([1, -1, n * table.size])])
 
     def norm(self, x: str, residual: str | None, scale: FloatArray, epsilon: float) -> tuple[str, str]:
         """The normalised sum of both, and the sum."""
@@ -119,22 +119,21 @@ class Graph:
             inputs,
             domain=_MICROSOFT,
             output=None if shifted else output,
-            K=n_blocks * BLOCK,
+            K=n_blocks * weights.size,
             N=n,
             bits=weights.bits,
-            block_size=BLOCK,
+            block_size=weights.size,
             accuracy_level=INT8_ACTIVATIONS,
         )
         if weights.offsets is None:
             return product
-        sums = self._block_sums(x, n_blocks)
+        sums = self._block_sums(x, n_blocks, weights.size)
         offsets = self._constant(np.ascontiguousarray(weights.offsets.T))
         return self._node("Add", [product, self._node("MatMul", [sums, offsets])], output=output)
 
     def linears(self, x: str, parts: list[Blocks], biases: list[FloatArray | None]) -> list[str]:
         """Several products with one input; a single one, for the whole, where all have the same form."""
-        alike = len({(part.bits, part.offsets is None) for part in parts}) == 1
-        if not alike:
+        if len({part.form for part in parts}) > 1:
             return [self.linear(x, part, bias) for part, bias in zip(parts, biases, strict=True)]
         bias = None if biases[0] is None else np.concatenate([b for b in biases if b is not None])
         return [self.linear(x, joined(parts), bias)]
@@ -185,8 +184,8 @@ class Graph:
         self._nodes.append(node)
         return output
 
-    def _block_sums(self, x: str, n_blocks: int) -> str:
-        apart = self._node("Reshape", [x, self._int64([1, -1, n_blocks, BLOCK])])
+    def _block_sums(self, x: str, n_blocks: int, size: int) -> str:
+        apart = self._node("Reshape", [x, self._int64([1, -1, n_blocks, size])])
         return self._node("ReduceSum", [apart, self._int64([-1])], keepdims=0)
 
     def _split(self, x: str, widths: list[int]) -> list[str]:
@@ -198,7 +197,7 @@ class Graph:
     def _stored(self, weights: Blocks) -> list[str]:
         """Names of quants and scales; a tied head shares the bytes of the embedding."""
         n, n_blocks = weights.scales.shape
-        shape = [n, n_blocks, 4 * weights.bits]
+        shape = list(weights.quants.shape)
         if self._table is None or self._table[0] is not weights:
             quants = self._external(weights.quants, shape)
             return [quants.name, self._external(weights.scales, [n, n_blocks]).name]

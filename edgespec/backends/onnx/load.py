@@ -23,7 +23,7 @@ def load(path: Path, options: LoadOptions, *, float32: bool = False) -> LoadedMo
     `float32` keeps activations as they are, which is slow, instead of rounding them to 8 bits.
     Raises ModelFileError, UnsupportedModelError, UsageError, BackendError or Cancelled.
     """
-    from edgespec.backends.onnx import providers
+    from edgespec.backends.onnx import hugepages, providers
     from edgespec.backends.onnx.backend import OnnxBackend
     from edgespec.backends.onnx.cache import GrowingCache, SharedCache
     from edgespec.backends.onnx.edit import SPARE, edit
@@ -48,8 +48,10 @@ def load(path: Path, options: LoadOptions, *, float32: bool = False) -> LoadedMo
         return runtime.InferenceSession(serialised, settings, providers=names)
 
     _report(options, folder, 0.1)
+    before = hugepages.regions()
     session = providers.open_session(make, wanted, notify)
-    _report(options, folder, 0.9)
+    _report(options, folder, 0.7)
+    hugepages.use_for_what_is_new(before)
     active = session.get_providers()[0]
     device = providers.DEVICES.get(active, "cpu")
     store = SharedCache(runtime, found, n_ctx + SPARE * edits.padded, device) if found.shared else None
