@@ -34,7 +34,7 @@ class Blocks:
     @property
     def size(self) -> int:
         """Weights in a block."""
-        return self.quants.shape[2] * 8 // self.bits
+        return int(self.quants.shape[2]) * 8 // self.bits
 
     @property
     def form(self) -> tuple[int, int, bool]:

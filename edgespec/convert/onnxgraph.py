@@ -238,6 +238,6 @@ class Graph:
         values = {"location": "model.onnx.data", "offset": self._data.tell(), "length": array.nbytes}
         for key, value in values.items():
             tensor.external_data.add(key=key, value=str(value))
-        np.ascontiguousarray(array).tofile(self._data)
+        self._data.write(np.ascontiguousarray(array).data)
         self._constants.append(tensor)
         return tensor

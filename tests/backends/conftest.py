@@ -70,8 +70,8 @@ def _forced(vocabulary) -> list[list[int]]:
 
 
 def _reference(path, sequences) -> np.ndarray:
-    model = Reference(path)
-    return np.concatenate([model.logits(tokens)[FORCED_START:] for tokens in sequences])
+    logits = Reference(path).logits(sequences)[:, FORCED_START:]
+    return logits.reshape(-1, logits.shape[-1])
 
 
 @pytest.fixture(scope="session")

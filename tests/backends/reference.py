@@ -12,7 +12,7 @@ FORCED_START, FORCED = 16, 48
 
 
 class Reference:
-    """All of one sequence at once; no cache. The llama architecture, with the rows of q and k in pairs."""
+    """Whole sequences at once; no cache. The llama architecture, with the rows of q and k in pairs."""
 
     def __init__(self, path: Path):
         weights = Weights(path)
@@ -23,10 +23,11 @@ class Reference:
         self._eps = weights.number("attention.layer_norm_rms_epsilon")
         self._base = weights.number("rope.freq_base")
 
-    def logits(self, tokens) -> np.ndarray:
-        """`[n, n_vocab]` float32."""
-        x = self._arrays["token_embd.weight"][list(tokens)]
-        mask = np.triu(np.full((len(x), len(x)), -np.inf, np.float32), 1)
+    def logits(self, sequences) -> np.ndarray:
+        """Of sequences of one length n: `[sequences, n, n_vocab]` float32."""
+        x = self._arrays["token_embd.weight"][np.array(sequences)]
+        n = x.shape[1]
+        mask = np.triu(np.full((n, n), -np.inf, np.float32), 1)
         for i in range(self._layers):
             x = x + self._attention(i, self._norm(x, f"blk.{i}.attn_norm.weight"), mask)
             y = self._norm(x, f"blk.{i}.ffn_norm.weight")
@@ -36,25 +37,27 @@ class Reference:
         return self._linear(self._norm(x, "output_norm.weight"), head)
 
     def _linear(self, x, name):
-        return x @ self._arrays[f"{name}.weight"].T
+        weight = self._arrays[f"{name}.weight"]
+        return (x.reshape(-1, x.shape[-1]) @ weight.T).reshape(*x.shape[:-1], -1)
 
     def _norm(self, x, name):
         return x / np.sqrt(np.mean(x * x, -1, keepdims=True) + np.float32(self._eps)) * self._arrays[name]
 
     def _attention(self, i, x, mask):
-        n = len(x)
-        q = self._rotate(self._linear(x, f"blk.{i}.attn_q").reshape(n, self._heads, -1))
-        k = self._rotate(self._linear(x, f"blk.{i}.attn_k").reshape(n, self._kv_heads, -1))
-        v = self._linear(x, f"blk.{i}.attn_v").reshape(n, self._kv_heads, -1)
-        k, v = (np.repeat(a, self._heads // self._kv_heads, axis=1) for a in (k, v))
-        scores = np.einsum("qhd,khd->hqk", q, k) / np.float32(np.sqrt(q.shape[-1])) + mask
+        shape = x.shape[:2]
+        q = self._rotate(self._linear(x, f"blk.{i}.attn_q").reshape(*shape, self._heads, -1))
+        k = self._rotate(self._linear(x, f"blk.{i}.attn_k").reshape(*shape, self._kv_heads, -1))
+        v = self._linear(x, f"blk.{i}.attn_v").reshape(*shape, self._kv_heads, -1)
+        k, v = (np.repeat(a, self._heads // self._kv_heads, axis=2) for a in (k, v))
+        q, k, v = (a.swapaxes(1, 2) for a in (q, k, v))  # [sequence, head, position, size]
+        scores = q @ k.swapaxes(2, 3) / np.float32(np.sqrt(q.shape[-1])) + mask
         scores = np.exp(scores - scores.max(-1, keepdims=True))
-        mixed = np.einsum("hqk,khd->qhd", scores / scores.sum(-1, keepdims=True), v)
-        return self._linear(mixed.reshape(n, -1), f"blk.{i}.attn_output")
+        mixed = scores / scores.sum(-1, keepdims=True) @ v
+        return self._linear(mixed.swapaxes(1, 2).reshape(*shape, -1), f"blk.{i}.attn_output")
 
     def _rotate(self, x):
         half = x.shape[-1] // 2
-        angles = np.arange(len(x))[:, None] * self._base ** (-np.arange(half) / half)
+        angles = np.arange(x.shape[1])[:, None] * self._base ** (-np.arange(half) / half)
         cos, sin = (f(angles).astype(np.float32)[:, None, :] for f in (np.cos, np.sin))
         even, odd = x[..., ::2], x[..., 1::2]
         return np.stack([even * cos - odd * sin, even * sin + odd * cos], -1).reshape(x.shape)

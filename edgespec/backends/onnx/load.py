@@ -105,6 +105,8 @@ def _settings(runtime: Any, folder: Folder, n_threads: int) -> Any:
     settings.log_severity_level = 4
     entries = {
         "session.model_external_initializers_file_folder_path": str(folder.graph_file.parent),
+        # Long enough from one product to the next; longer takes cores from busy neighbours, and from itself.
+        "session.intra_op.spin_duration_us": "100",
     }
     for key, value in entries.items():
         settings.add_session_config_entry(key, value)
