@@ -34,7 +34,8 @@ Clock = Callable[[], float]
 """Seconds since any fixed moment; simulated runs bring their own."""
 
 FinishReason = Literal["stop", "length", "cancelled"]
-Source = Literal["target", "draft", "suffix", "ngram", "memory", "recycling", "lookahead", "cascade"]
+Source = str
+"""Who proposed a token: "target", or the name of a proposer."""
 Numerics = Literal["exact", "near"]
 
 

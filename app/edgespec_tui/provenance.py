@@ -25,6 +25,7 @@ LOOKS = {
     "draft": Look("draft model", "ᵈ", "underline $source-draft"),
     "suffix": Look("suffix", "ˢ", "underline $source-suffix"),
     "ngram": Look("n-gram", "ⁿ", "underline $source-ngram"),
+    "memory": Look("memory", "ᵐ", "underline $source-memory"),
 }
 _OTHER = Look("other", "ˣ", "underline $accent")
 

@@ -34,6 +34,7 @@ _DARK = Theme(
         "source-draft": "#7cc4ff",
         "source-suffix": "#8fd3a6",
         "source-ngram": "#e9c46a",
+        "source-memory": "#c9a6ff",
     },
 )
 _LIGHT = Theme(
@@ -64,6 +65,7 @@ _LIGHT = Theme(
         "source-draft": "#0a63b0",
         "source-suffix": "#1f7a45",
         "source-ngram": "#8a5a00",
+        "source-memory": "#6a3fb0",
     },
 )
 
@@ -93,6 +95,7 @@ def themes() -> list[Theme]:
             "source-draft": "ansi_blue",
             "source-suffix": "ansi_green",
             "source-ngram": "ansi_yellow",
+            "source-memory": "ansi_magenta",
         },
     )
     return [_DARK, _LIGHT, plain]

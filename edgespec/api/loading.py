@@ -17,6 +17,7 @@ from edgespec.api.fitting import fitted
 from edgespec.api.model import Model, Speculation, When
 from edgespec.api.pairing import Pair
 from edgespec.api.payoff import objection
+from edgespec.api.remembering import Remembering
 from edgespec.backends.base import LoadedModel, LoadOptions
 from edgespec.backends.registry import adapter
 from edgespec.calibration import SECONDS, Measurements, RowCounts, fingerprint
@@ -28,14 +29,17 @@ from edgespec.errors import (
     UsageError,
 )
 from edgespec.hub import used
-from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
+from edgespec.memory import Store
+from edgespec.proposers import ModelProposer, Proposer, SuffixProposer
+from edgespec.proposers.registry import AUTO as CHOSEN
+from edgespec.proposers.registry import FREE, NAMES
 from edgespec.types import Source
 
 Progress = Callable[[str, float], None]
 """(what is being done, its share from 0 to 1). Whatever it raises cancels the loading."""
 
 _MOST_DRAFTED = 64
-SPECS = ("auto", "off", "suffix", "ngram", "draft")
+SPECS = ("auto", "off", *NAMES)
 _MEASURING = "measuring this model on this device, once"
 
 
@@ -50,6 +54,8 @@ class Settings:
 
     `backend`: one of `backends.registry.ADAPTERS`, or "auto": the one that `choosing.compare` found best,
     else the first that can. `draft_backend` likewise; "auto" is the target's where that loads the draft.
+    `memory`: "kept" remembers answers on this machine and copies from them, "read" only copies, "run" is
+    for the answers of this run, "off" for none of it.
     `draft`: a model, "auto" for the best on this machine if one pays, None or "none" for none. `notify` takes
     one-line notices for the user.
     """
@@ -62,6 +68,7 @@ class Settings:
     verify: VerifyMode = "coupled"
     numerics: Literal["auto", "exact", "near"] = "auto"
     calibrate: When = "between"
+    memory: Literal["off", "run", "read", "kept"] = "off"
     options: LoadOptions = field(default_factory=LoadOptions)
     notify: Callable[[str], None] = _ignore
     progress: Progress = _ignore
@@ -84,7 +91,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     UsageError, ModelFileError, UnsupportedModelError, DownloadError, DraftError or BackendError.
     """
     s = (settings or Settings()).having(**changes)
-    sources = _sources(s.spec, s.draft)
+    sources = _sources(s.spec, s.draft, s.memory)
     check_name(s.backend)
     check_name(s.draft_backend)
     target = _resolve(model, s)
@@ -102,7 +109,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
         raise
 
 
-def _sources(spec: str, draft: str | Path | None) -> tuple[Source, ...]:
+def _sources(spec: str, draft: str | Path | None, memory: str) -> tuple[Source, ...]:
     """The proposers that may run, in order."""
     names = [name.strip() for name in spec.lower().split(",") if name.strip()]
     unknown = [name for name in names if name not in SPECS]
@@ -110,12 +117,13 @@ def _sources(spec: str, draft: str | Path | None) -> tuple[Source, ...]:
         raise UsageError(f"--spec is one of {', '.join(SPECS)}, or proposers joined by commas; not {spec!r}")
     if "draft" in names and not pairing.wanted(draft):
         raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")
+    if "memory" in names and memory == "off":
+        raise UsageError("--spec memory needs the memory, which is off")
     if names == ["off"]:
         return ()
-    known: tuple[Source, ...] = ("suffix", "ngram", "draft")
-    # A suffix match is an n-gram match of any length, so the index adds nothing beside it.
-    wanted = ("suffix", "draft") if names == ["auto"] else names
-    return tuple(name for name in known if name in wanted and (name != "draft" or pairing.wanted(draft)))
+    missing = {"draft": not pairing.wanted(draft), "memory": memory == "off"}
+    wanted = CHOSEN if names == ["auto"] else names
+    return tuple(name for name in NAMES if name in wanted and not missing.get(name, False))
 
 
 def _resolve(reference: str | Path | None, s: Settings) -> hub.Opened:
@@ -143,21 +151,24 @@ def _load(place: Place, options: LoadOptions, s: Settings, label: str) -> Loaded
 def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) -> Model:
     """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises."""
     suffix = SuffixProposer()
-    proposers: dict[Source, Proposer] = {"suffix": suffix, "ngram": NgramProposer()}
+    proposers: dict[Source, Proposer] = {name: make() for name, make in FREE.items()} | {"suffix": suffix}
+    remembering = _remembering(path, s)
+    if remembering is not None:
+        proposers["memory"] = remembering.proposer
     drafting, pair = _drafting(target, path, pair or Pair(), s)
     draft, draft_path = None, pair.path
     if drafting is not None:
         draft, shared = drafting
         proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, suffix)
     try:
-        speculates = bool(_sources(s.spec, draft_path))
+        speculates = bool(_sources(s.spec, draft_path, s.memory))
         calibrator = Calibrator(target, path, draft, draft_path, s.numerics, s.notify) if speculates else None
         if calibrator is not None and _is_due(s) and not calibrator.complete:
             s.notify(_MEASURING)
             calibrator.advance(progress=lambda share: s.progress(_MEASURING, share))
 
         def speculate(spec: str) -> Speculation:
-            chosen = _sources(spec, draft_path)
+            chosen = _sources(spec, draft_path, s.memory)
             mine = {name: proposers[name] for name in chosen}
             if calibrator is None or not chosen:
                 return Speculation(Controller((), CostModel({1: 1.0})), {})
@@ -183,12 +194,29 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
 
         rows = calibrator.rows if calibrator else RowCounts("exact", "plain decoding", (1,))
         return Model(
-            target, draft, speculate, s.spec, rows, s.verify, s.notify, calibrator, s.calibrate, pair.reason
+            target,
+            draft,
+            speculate,
+            s.spec,
+            rows,
+            s.verify,
+            s.notify,
+            calibrator,
+            s.calibrate,
+            pair.reason,
+            remembering,
         )
     except BaseException:
         if draft is not None:
             draft.backend.close()
         raise
+
+
+def _remembering(path: Path, s: Settings) -> Remembering | None:
+    if s.memory == "off" or s.spec == "off":
+        return None
+    store = None if s.memory == "run" else Store(fingerprint(path), path.name)
+    return Remembering(store, keep=s.memory == "kept", notify=s.notify)
 
 
 def _is_due(s: Settings) -> bool:

@@ -23,6 +23,7 @@ from edgespec.types import SamplingSettings, Source, Status, StepEvent
 
 if TYPE_CHECKING:
     from edgespec.api.chat import Chat
+    from edgespec.api.remembering import Remembering
 
 When = Literal["first", "between", "idle"]
 """All of it when the model is loaded; a little after each answer; or when `Model.calibrate` is called."""
@@ -69,6 +70,7 @@ class Model:
         calibrator: Calibrator | None = None,
         when: When = "between",
         pairing: str = "",
+        remembering: Remembering | None = None,
     ) -> None:
         self.info: ModelInfo = target.info
         self.draft_info: ModelInfo | None = draft.info if draft else None
@@ -80,6 +82,7 @@ class Model:
         """Counters of the last answer, also while it is running."""
         self._target, self._draft = target, draft
         self._calibrator, self._when = calibrator, when
+        self._remembering = remembering
         self._speculate, self._spec = speculate, spec
         self._speculation = self._usual = now = speculate(spec)
         self._template = ChatTemplate(target.info.chat_template, target.vocabulary, notify)
@@ -240,8 +243,10 @@ class Model:
         self.stats = stats = Summary(prompt_tokens=len(tokens))
 
         def counted() -> Generator[StepEvent, None, None]:
-            with contextlib.closing(events):
+            answer: list[int] = []
+            with contextlib.closing(events), self._remembered(answer):
                 for event in events:
+                    answer.extend(piece.token for piece in event.pieces)
                     if stats.rounds == 0 and event.outcome is not None:
                         stats.cached_tokens = event.outcome.context
                     stats.add(event)
@@ -252,6 +257,15 @@ class Model:
                 self.calibrate(self.pause)
 
         return counted()
+
+    @contextlib.contextmanager
+    def _remembered(self, answer: list[int]) -> Iterator[None]:
+        """What the answer has when it ends may be copied by later ones, where the memory may propose."""
+        try:
+            yield
+        finally:
+            if self._remembering is not None and "memory" in self._speculation.proposers:
+                self._remembering.answered(answer)
 
     def warm(self, tokens: Sequence[int]) -> int:
         """Evaluate the beginning of a prompt that is still to come; see `Session.warm`."""
@@ -268,6 +282,8 @@ class Model:
     def close(self) -> None:
         """Free the models and keep what was measured. May be called again."""
         self._keep()
+        if self._remembering is not None:
+            self._remembering.close()
         self._target.backend.close()
         if self._draft is not None:
             self._draft.backend.close()

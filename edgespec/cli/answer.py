@@ -7,7 +7,7 @@ import secrets
 import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import edgespec
 from edgespec import Model, SamplingSettings, Settings, StepEvent
@@ -204,9 +204,16 @@ def load_settings(o: dict[str, Any], notify: Callable[[str], None], progress: Pr
         verify=o["verify"],
         numerics=o["numerics"],
         calibrate="idle",
+        memory=memory_of(o),
         notify=notify,
         progress=progress,
     )
+
+
+def memory_of(o: dict[str, Any]) -> Literal["off", "read", "kept"]:
+    """Answers are remembered where the conversation is kept, unless it is said."""
+    keep = o["memory"] if o["memory"] is not None else o["history"]
+    return "off" if o["memory"] is False else "kept" if keep else "read"
 
 
 def native_options(o: dict[str, Any]) -> dict[str, Any]:

@@ -297,6 +297,13 @@ history_options = _group(
         default=True,
         help="Keep the conversation on this machine; -p alone is not kept unless this is given.",
     ),
+    _o(
+        "--memory/--no-memory",
+        default=None,
+        show_default=False,
+        help="Guess from this model's earlier answers on this machine. Answers join them where the"
+        " conversation is kept, and with --memory always.",
+    ),
 )
 
 speculation_options = _group(
@@ -305,7 +312,7 @@ speculation_options = _group(
         "--spec",
         default="auto",
         metavar="WHAT",
-        help="auto, off, or proposers joined by commas: suffix, ngram, draft.",
+        help="auto, off, or proposers joined by commas: suffix, memory, ngram, draft.",
     ),
     _o(
         "--draft-max",

@@ -12,9 +12,12 @@ from edgespec.backends.rows import exact_rows
 from edgespec.control import Controller, CostModel, FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
+from edgespec.proposers.memory import MemoryProposer
 from edgespec.sampling import noise
 from edgespec.sampling.transform import survivors
+from edgespec.text.prompt import Message
 from edgespec.text.stream import TokenStream
+from edgespec.text.template import ChatTemplate
 from edgespec.types import SamplingSettings
 
 pytestmark = pytest.mark.model
@@ -114,6 +117,32 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
     print(f"\n{how}, exact rows {exact}: drafted and accepted {totals}")
     assert totals["draft"][0] == totals["draft"][1] > 0, "the same weights are always right"
     assert totals["suffix"][1] > 0
+
+
+@pytest.mark.parametrize("how", SAMPLINGS)
+def test_a_question_asked_again_is_answered_in_a_third_of_the_rounds_from_memory(how, models, exact):
+    target, sampling, memory = models[0], SAMPLINGS[how], MemoryProposer()
+    request = Request(sampling, max_tokens=128)
+    chat = ChatTemplate(target.info.chat_template, target.vocabulary, lambda _: None)
+    question = Message("user", "Write a long story about a lighthouse keeper and the sea.")
+    prompt = chat.render([question]).tokens(target.vocabulary)
+
+    def asked(names):
+        target.backend.truncate(0)
+        made = {"suffix": SuffixProposer(), "memory": memory}
+        policy = FixedPolicy(names, 15, row_counts=exact)
+        session = Session(target.backend, target.vocabulary.is_eog, policy, made)
+        events = list(session.generate(prompt, request, TokenStream(target.vocabulary)))
+        ids = [piece.token for event in events for piece in event.pieces]
+        return ids, len(ids) / len(events)
+
+    plain, _ = asked(())
+    first, slow = asked(("suffix", "memory"))
+    memory.remember(-1, np.array(first, np.int32))
+    again, fast = asked(("suffix", "memory"))
+    assert len(plain) > 100
+    assert again == first == plain
+    assert fast >= 3 * slow, (slow, fast)
 
 
 @pytest.mark.parametrize("how", SAMPLINGS)

@@ -1,0 +1,155 @@
+"""Token ids of past answers, in SQLite: bounded, for this user only."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgespec.errors import EdgespecError
+from edgespec.history.files import is_damaged, prepare
+
+Ids = NDArray[np.int32]
+
+MOST_BYTES = 64 << 20
+_PATIENCE = 2.0
+_SPARE = 32
+"""When it is full, one part in so many is freed at once."""
+_SCHEMA = """
+PRAGMA auto_vacuum = FULL;
+CREATE TABLE IF NOT EXISTS answers (
+  id INTEGER PRIMARY KEY, model TEXT NOT NULL, name TEXT NOT NULL, used INTEGER NOT NULL, tokens BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS answers_used ON answers (used);
+CREATE INDEX IF NOT EXISTS answers_model ON answers (model);
+PRAGMA user_version = 1;
+"""
+_NOW = "(SELECT coalesce(max(used), 0) + 1 FROM answers)"
+
+
+class MemoryStoreError(EdgespecError):
+    """The memory cannot be read or written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of one model's answers. `size` is bytes."""
+
+    model: str
+    answers: int
+    tokens: int
+    size: int
+
+
+def location() -> Path:
+    """In a folder of its own in `EDGESPEC_DATA`, or in the user's data directory."""
+    import platformdirs
+
+    root = os.environ.get("EDGESPEC_DATA") or platformdirs.user_data_dir("edgespec", appauthor=False)
+    return Path(root) / "memory" / "answers.db"
+
+
+class Store:
+    """The answers of one model, told by its fingerprint; `name` is what people call it.
+
+    Every call opens the file anew, so that any number of processes may use it, and one that was cleared
+    stays so. A damaged file is thrown away: it holds nothing that was not said. Raises MemoryStoreError.
+    """
+
+    def __init__(
+        self, model: str, name: str, where: Path | None = None, most_bytes: int = MOST_BYTES
+    ) -> None:
+        self._model, self._name, self._most = model, name, most_bytes
+        self._path = where or location()
+
+    def load(self) -> list[tuple[int, Ids]]:
+        """(number, token ids) of the answers, the last used first. Makes no file."""
+        if not self._path.exists():
+            return []
+        with _opened(self._path) as db:
+            rows = db.execute(
+                "SELECT id, tokens FROM answers WHERE model = ? ORDER BY used DESC", (self._model,)
+            )
+            return [
+                (number, np.frombuffer(tokens, "<i4").astype(np.int32))
+                for number, tokens in rows
+                if isinstance(tokens, bytes) and len(tokens) % 4 == 0
+            ]
+
+    def add(self, tokens: Sequence[int]) -> int:
+        """Keep an answer; what was of no use for longest gives way. Returns its number."""
+        blob = np.asarray(tokens, "<i4").tobytes()
+        with _opened(self._path) as db:
+            sql = f"INSERT INTO answers (model, name, used, tokens) VALUES (?, ?, {_NOW}, ?)"
+            number = db.execute(sql, (self._model, self._name, blob)).lastrowid or 0
+            self._bound(db)
+            return number
+
+    def used(self, numbers: Sequence[int]) -> None:
+        """These answers have just been of use."""
+        with _opened(self._path) as db:
+            sql = f"UPDATE answers SET used = {_NOW} WHERE id = ? AND model = ?"
+            db.executemany(sql, [(number, self._model) for number in numbers])
+
+    def _bound(self, db: sqlite3.Connection) -> None:
+        page, pages, free = (
+            db.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_size", "page_count", "freelist_count")
+        )
+        over = (pages - free) * page - self._most
+        if over <= 0:
+            return
+        over += self._most // _SPARE
+        for number, size in db.execute("SELECT id, length(tokens) FROM answers ORDER BY used").fetchall():
+            if over <= 0:
+                break
+            db.execute("DELETE FROM answers WHERE id = ?", (number,))
+            over -= size
+
+
+def kept(where: Path | None = None) -> list[Kept]:
+    """What is kept, model by model. Raises MemoryStoreError."""
+    path = where or location()
+    if not path.exists():
+        return []
+    with _opened(path) as db:
+        sql = "SELECT max(name), count(*), sum(length(tokens)) FROM answers GROUP BY model ORDER BY 3 DESC"
+        return [Kept(name, answers, size // 4, size) for name, answers, size in db.execute(sql)]
+
+
+def clear(where: Path | None = None) -> bool:
+    """Delete all of it. Returns whether there was anything. Raises MemoryStoreError."""
+    path = where or location()
+    try:
+        there = path.exists()
+        for part in (path, path.with_name(path.name + "-journal")):
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        raise MemoryStoreError(f"cannot delete {path}: {error.strerror or error}") from error
+    return there
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction. Raises MemoryStoreError; a damaged file is deleted before."""
+    try:
+        prepare(path)
+        with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE)) as db:
+            db.execute("PRAGMA secure_delete = ON")
+            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
+                db.executescript(_SCHEMA)
+            with db:
+                yield db
+    except (sqlite3.Error, OSError) as error:
+        if isinstance(error, sqlite3.Error) and is_damaged(error):
+            with contextlib.suppress(MemoryStoreError):
+                clear(path)
+            raise MemoryStoreError(f"the memory {path} was damaged: it begins anew") from error
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise MemoryStoreError(f"the memory {path} cannot be used: {why}") from error

@@ -1,0 +1,21 @@
+"""The proposers that need no model of their own, by name: one line adds one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from edgespec.proposers.base import Proposer
+from edgespec.proposers.ngram import NgramProposer
+from edgespec.proposers.suffix import SuffixProposer
+from edgespec.types import Source
+
+FREE: Mapping[Source, Callable[[], Proposer]] = {
+    "suffix": SuffixProposer,
+    "ngram": NgramProposer,
+}
+AUTO: tuple[Source, ...] = ("suffix", "memory", "draft")
+"""Those that the policy may choose from when none is named. A suffix match is an n-gram match of any
+length, so the index adds nothing beside it.
+"""
+NAMES: tuple[Source, ...] = ("suffix", "memory", *(name for name in FREE if name != "suffix"), "draft")
+"""All, in the order in which they are asked."""
