@@ -122,7 +122,7 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
 @pytest.mark.parametrize("how", SAMPLINGS)
 def test_a_question_asked_again_is_answered_in_a_third_of_the_rounds_from_memory(how, models, exact):
     target, sampling, memory = models[0], SAMPLINGS[how], MemoryProposer()
-    request = Request(sampling, max_tokens=128)
+    request = Request(sampling, max_tokens=80)
     chat = ChatTemplate(target.info.chat_template, target.vocabulary, lambda _: None)
     question = Message("user", "Write a long story about a lighthouse keeper and the sea.")
     prompt = chat.render([question]).tokens(target.vocabulary)
@@ -136,12 +136,11 @@ def test_a_question_asked_again_is_answered_in_a_third_of_the_rounds_from_memory
         ids = [piece.token for event in events for piece in event.pieces]
         return ids, len(ids) / len(events)
 
-    plain, _ = asked(())
     first, slow = asked(("suffix", "memory"))
     memory.remember(-1, np.array(first, np.int32))
     again, fast = asked(("suffix", "memory"))
-    assert len(plain) > 100
-    assert again == first == plain
+    assert len(first) > 60
+    assert again == first
     assert fast >= 3 * slow, (slow, fast)
 
 
