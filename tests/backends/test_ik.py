@@ -105,3 +105,19 @@ def test_both_libraries_in_one_process_do_not_disturb_each_other(first, smollm2_
         alone = subprocess.run([sys.executable, "-c", code, smollm2_path], capture_output=True, timeout=60)
         assert np.array_equal(rows[name], np.frombuffer(alone.stdout, np.float32).reshape(5, -1))
         model.backend.close()
+
+
+@pytest.mark.model
+def test_a_long_prompt_gives_the_row_that_its_tokens_give_alone(smollm2_path):
+    """The library's kernel for 32 rows and more is wrong for this file's Q4_1."""
+    loaded = ik.load(smollm2_path, LoadOptions(n_ctx=256, n_threads=1))
+    backend = loaded.backend
+    prompt = loaded.vocabulary.tokenize("Rain fell on the old town all day long. " * 8, special=False)
+    assert len(prompt) > 64
+    together = backend.forward(prompt, rows="last")[0].copy()
+    backend.commit(())
+    for token in prompt:
+        alone = backend.forward([token])[0].copy()
+        backend.commit([0])
+    backend.close()
+    assert np.array_equal(together, alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from edgespec.backends.llama import opening
 from edgespec.backends.llama.library import KV_TYPES, Library
 from edgespec.errors import UnsupportedModelError
 
+_MOST_ROWS = 31
+"""From 32 rows on the library computes otherwise: rows differ from single ones, and Q4_1 is wrong."""
+
 
 def load(path: Path | str, options: LoadOptions) -> LoadedModel:
     """Load a model and make a context for one sequence.
@@ -22,6 +26,7 @@ def load(path: Path | str, options: LoadOptions) -> LoadedModel:
     or Cancelled when `progress` returned False.
     """
     path, repack = Path(path), not options.exact
+    options = replace(options, n_ubatch=min(options.n_ubatch, _MOST_ROWS))
     opening.check_file(path)
     lib = library()
     params = lib.native.llama_model_default_params()
