@@ -9,6 +9,9 @@ import click
 
 from edgespec.cli.options import Command, Option, verbose_option
 
+_PATIENCE = 10.0
+"""Seconds to leave without a trace; the conversion asks several times a second whether it is to go on."""
+
 
 @click.command(
     "convert",
@@ -41,7 +44,6 @@ def convert(reference: str, form: str, output: Path | None) -> None:
     Blocks of weights are copied where the form has the same ones; others are rounded, and the error is told.
     """
     from edgespec import hub
-    from edgespec.cli.answer import LOAD_PATIENCE
     from edgespec.cli.console import Console
     from edgespec.cli.stdout import Stdout
     from edgespec.cli.worker import Worker
@@ -70,7 +72,7 @@ def convert(reference: str, form: str, output: Path | None) -> None:
     with Worker(console.draw) as worker:
         worker.goodbyes.append(console.done)
         try:
-            folder = worker.run(job, patience=LOAD_PATIENCE)
+            folder = worker.run(job, patience=_PATIENCE)
         except Cancelled:
             if worker.signal is None:
                 raise

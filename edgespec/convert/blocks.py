@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.convert.weights import Bytes, Tensor
+from edgespec.errors import ModelFileError
 from edgespec.types import FloatArray
 
 BLOCK = 32
@@ -41,16 +43,25 @@ class Blocks:
         """What two matrices must have in common to be one above the other."""
         return self.bits, self.size, self.offsets is not None
 
+    def empty(self, n_rows: int) -> Blocks:
+        """Room for so many rows of this form."""
+        quants = np.empty((n_rows, *self.quants.shape[1:]), np.uint8)
+        scales = np.empty((n_rows, *self.scales.shape[1:]), np.float32)
+        return Blocks(self.bits, quants, scales, None if self.offsets is None else np.empty_like(scales))
+
     def rows(self, order: NDArray[np.intp]) -> Blocks:
         """The same rows in another order."""
         offsets = None if self.offsets is None else self.offsets[order]
         return Blocks(self.bits, self.quants[order], self.scales[order], offsets, self.error)
 
 
-def blocks(tensor: Tensor) -> Blocks:
-    """The weights of a matrix: copied without loss where `_EXACT` has its type, else rounded to 8 bits."""
+def blocks(tensor: Tensor, check: Callable[[], None] = lambda: None) -> Blocks:
+    """The weights of a matrix: copied without loss where `_EXACT` has its type, else rounded to 8 bits.
+
+    `check` is called several times a second, and may raise.
+    """
     exact = _EXACT.get(tensor.kind)
-    return exact(tensor.blocks) if exact else _round(tensor)
+    return _copy(tensor, exact, check) if exact else _round(tensor, check)
 
 
 def joined(parts: list[Blocks]) -> Blocks:
@@ -63,6 +74,25 @@ def joined(parts: list[Blocks]) -> Blocks:
         np.concatenate(offsets) if offsets else None,
         max(part.error for part in parts),
     )
+
+
+def _copy(tensor: Tensor, exact: Callable[[Bytes], Blocks], check: Callable[[], None]) -> Blocks:
+    """Some rows at a time, which bounds the memory beside the result."""
+    n_rows, n = tensor.shape
+    whole: Blocks | None = None
+    step = max(1, _CHUNK // n)
+    for start in range(0, n_rows, step):
+        check()
+        rows = slice(start, start + step)
+        part = exact(tensor.blocks[rows])
+        if whole is None:
+            whole = part.empty(n_rows)
+        whole.quants[rows], whole.scales[rows] = part.quants, part.scales
+        if whole.offsets is not None:
+            whole.offsets[rows] = part.offsets
+    if whole is None:
+        raise ModelFileError(f"{tensor.name} is empty")
+    return whole
 
 
 def _halves(data: Bytes) -> FloatArray:
@@ -125,7 +155,7 @@ def _q4_k(data: Bytes) -> Blocks:
 _EXACT = {"Q4_0": _q4_0, "Q4_1": _q4_1, "Q4_K": _q4_k, "Q5_0": _q5_0, "Q8_0": _q8_0}
 
 
-def _round(tensor: Tensor) -> Blocks:
+def _round(tensor: Tensor, check: Callable[[], None]) -> Blocks:
     """To 8 bits, with the error measured."""
     n_rows, n = tensor.shape
     size = _ROUNDED if n % _ROUNDED == 0 else BLOCK
@@ -134,6 +164,7 @@ def _round(tensor: Tensor) -> Blocks:
     wrong = whole = 0.0
     step = max(1, _CHUNK // n)
     for start in range(0, n_rows, step):
+        check()
         rows = slice(start, start + step)
         values = tensor.float32(rows).reshape(-1, n // size, size)
         scale = np.abs(values).max(-1) / np.float32(127)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, cast
 
-from edgespec.errors import ConversionError, UsageError
+from edgespec.errors import ConversionError, ModelFileError, UsageError
 from edgespec.hub import cachedir
 from edgespec.hub.locking import is_open, try_lock
 
@@ -59,7 +59,7 @@ def convert(source: Path, form: str, folder: Path, *, notify: Notify, progress: 
 
 
 def prepared(source: Path, form: str) -> Path | None:
-    """The folder in the cache that `prepare` made of this file before."""
+    """The folder in the cache that `prepare` made of this file before. Raises ModelFileError for a folder."""
     folder = _place(source, form)
     return folder if folder.is_dir() else None
 
@@ -74,7 +74,7 @@ def prepare(source: Path, form: str, *, notify: Notify, progress: Progress) -> P
             return folder
         for left in folder.parent.glob(f".{folder.name}.*.part"):
             shutil.rmtree(left, ignore_errors=True)
-        notify(f"converting {source.name} for {form}, once, into {folder.parent}")
+        notify(f"converting {source.name} for {form}, once, into {folder}")
         started = time.monotonic()
         convert(source, form, folder, notify=notify, progress=progress)
         size = sum(file.stat().st_size for file in folder.iterdir())
@@ -85,8 +85,10 @@ def prepare(source: Path, form: str, *, notify: Notify, progress: Progress) -> P
 def _place(source: Path, form: str) -> Path:
     from edgespec.calibration.store import fingerprint
 
-    name = f"{source.stem}-{fingerprint(source)[:12]}-{form}-{_VERSION}"
-    return cachedir.folder() / "converted" / name
+    if source.is_dir():
+        raise ModelFileError(f"{source} is a folder: only GGUF files can be converted")
+    key = f"{fingerprint(source)[:12]}-{form}-{_VERSION}"
+    return cachedir.folder() / "converted" / key / source.stem
 
 
 def _writer(form: str) -> Writer:

@@ -40,6 +40,7 @@ class _Decoder:
     ) -> None:
         self._weights, self._model, self._graph, self._progress = weights, model, graph, progress
         self._errors: dict[str, float] = {}
+        self._share = 0.0
 
     def build(self) -> dict[str, float]:
         """The largest relative error by kind of weight that had to be rounded."""
@@ -49,7 +50,8 @@ class _Decoder:
         hidden = graph.embedding(embedding)
         residual, rotary = None, graph.rotary(model)
         for i in range(model.n_layers):
-            self._progress((i + 1) / (model.n_layers + 2))
+            self._share = (i + 1) / (model.n_layers + 2)
+            self._progress(self._share)
             name = f"blk.{i}"
             hidden, residual = graph.norm(hidden, residual, self._array(f"{name}.attn_norm"), model.epsilon)
             mixed = graph.attention(self._qkv(i, hidden), i, model, rotary if model.rotates(i) else None)
@@ -87,7 +89,7 @@ class _Decoder:
 
     def _blocks(self, name: str) -> Blocks:
         tensor = self._weights[f"{name}.weight"]
-        found = blocks(tensor)
+        found = blocks(tensor, lambda: self._progress(self._share))
         if found.error:
             self._errors[tensor.kind] = max(found.error, self._errors.get(tensor.kind, 0.0))
         return found
