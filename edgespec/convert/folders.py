@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -76,7 +76,12 @@ def prepare(source: Path, form: str, *, notify: Notify, progress: Progress) -> P
             shutil.rmtree(left, ignore_errors=True)
         notify(f"converting {source.name} for {form}, once, into {folder}")
         started = time.monotonic()
-        convert(source, form, folder, notify=notify, progress=progress)
+        try:
+            convert(source, form, folder, notify=notify, progress=progress)
+        except BaseException:
+            with suppress(OSError):
+                folder.parent.rmdir()
+            raise
         size = sum(file.stat().st_size for file in folder.iterdir())
         notify(f"converted in {time.monotonic() - started:.0f} s, {size / 1e6:,.0f} MB")
         return folder
@@ -103,7 +108,8 @@ def _writer(form: str) -> Writer:
 @contextmanager
 def _locked(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Keep other processes from making the same folder; `waiting` is called once if one does it now."""
-    path, told = folder.with_name(f".{folder.name}.lock"), False
+    key = folder.parent
+    path, told = key.with_name(f".{key.name}.lock"), False
     while True:
         with _writing(folder):
             path.parent.mkdir(parents=True, exist_ok=True)
