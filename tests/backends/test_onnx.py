@@ -186,6 +186,18 @@ def test_folders_that_cannot_be_loaded(q4_0_onnx, tmp_path):
             onnx.load(folder, LoadOptions(n_ctx=32))
 
 
+def test_links_as_in_the_cache_of_hugging_face(q4_0_onnx, tmp_path):
+    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "1"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    for i, file in enumerate(q4_0_onnx.iterdir()):
+        os.link(file, blobs / f"{i:064}")
+        (snapshot / file.name).symlink_to(f"../../blobs/{i:064}")
+    model = onnx.load(snapshot, LoadOptions(n_ctx=32, n_threads=1))
+    assert model.backend.forward([1]).shape == (1, model.backend.n_vocab)
+    model.backend.close()
+
+
 def _link(source, target):
     """Copies of the small files, a link to the large one."""
     return os.link(source, target) if str(source).endswith(".data") else shutil.copy2(source, target)

@@ -85,20 +85,29 @@ class Folder:
         data = [*self.graph_file.parent.glob("*.data"), *self.graph_file.parent.glob("*.onnx_data*")]
         return self.graph_file.stat().st_size + sum(file.stat().st_size for file in data)
 
-    def check_sizes(self, model: Any) -> None:
-        """Raises ModelFileError where the data beside the graph is missing or cut off."""
-        ends: dict[str, int] = {}
+    def find_data(self, model: Any) -> Path:
+        """The folder of the data beside the graph, checked to be whole.
+
+        The library refuses links that lead elsewhere, as in Hugging Face's cache: the graph is changed to name
+        what they lead to. Raises ModelFileError.
+        """
+        folders = {self.graph_file.parent}
         for tensor in model.graph.initializer:
-            place = {entry.key: entry.value for entry in tensor.external_data}
-            if "location" in place:
-                end = int(place.get("offset", 0)) + int(place.get("length", 0))
-                ends[place["location"]] = max(end, ends.get(place["location"], 0))
-        for location, end in ends.items():
-            file = self.graph_file.parent / location
+            place = {entry.key: entry for entry in tensor.external_data}
+            if "location" not in place:
+                continue
+            file = self.graph_file.parent / place["location"].value
+            end = sum(int(place[key].value) for key in ("offset", "length") if key in place)
             if not file.is_file():
                 raise ModelFileError(f"{file} is missing: the weights of {self.graph_file.name} lie in it")
             if file.stat().st_size < end:
                 raise ModelFileError(f"{file} is cut off: convert or download the model again")
+            if file.is_symlink():
+                folders = folders - {self.graph_file.parent} | {file.resolve().parent}
+                place["location"].value = file.resolve().name
+        if len(folders) > 1:
+            raise ModelFileError(f"{self.path}: the weights are links into several folders: copy them here")
+        return folders.pop()
 
 
 def description(model: Any) -> tuple[str, int]:

@@ -34,7 +34,7 @@ def load(path: Path, options: LoadOptions, *, float32: bool = False) -> LoadedMo
     notify = options.notify or _silent
     _report(options, folder, 0.0)
     model = folder.graph()
-    folder.check_sizes(model)
+    data = folder.find_data(model)
     found = signature(model.graph, folder.path.name)
     n_ctx, n_threads = _context(options, folder.n_ctx_train, notify), _threads(options, notify)
     wanted = providers.choose(runtime.get_available_providers(), found, options.n_gpu_layers, notify)
@@ -44,7 +44,7 @@ def load(path: Path, options: LoadOptions, *, float32: bool = False) -> LoadedMo
     serialised = model.SerializeToString()
 
     def make(names: list[str]) -> Any:
-        settings = _settings(runtime, folder, n_threads)
+        settings = _settings(runtime, data, n_threads)
         return runtime.InferenceSession(serialised, settings, providers=names)
 
     _report(options, folder, 0.1)
@@ -98,13 +98,13 @@ def _runtime() -> Any:
     return onnxruntime
 
 
-def _settings(runtime: Any, folder: Folder, n_threads: int) -> Any:
+def _settings(runtime: Any, data: Path, n_threads: int) -> Any:
     settings = runtime.SessionOptions()
     settings.intra_op_num_threads = n_threads
     settings.inter_op_num_threads = 1
     settings.log_severity_level = 4
     entries = {
-        "session.model_external_initializers_file_folder_path": str(folder.graph_file.parent),
+        "session.model_external_initializers_file_folder_path": str(data),
         # Long enough from one product to the next; longer takes cores from busy neighbours, and from itself.
         "session.intra_op.spin_duration_us": "100",
     }
