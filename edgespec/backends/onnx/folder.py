@@ -88,7 +88,7 @@ class Folder:
     def find_data(self, model: Any) -> Path:
         """The folder of the data beside the graph, checked to be whole.
 
-        The library refuses links that lead elsewhere, as in Hugging Face's cache: the graph is changed to name
+        The library refuses links that lead elsewhere, as in Hugging Face's cache: the graph comes to name
         what they lead to. Raises ModelFileError.
         """
         folders = {self.graph_file.parent}
