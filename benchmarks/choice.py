@@ -3,8 +3,8 @@
     python benchmarks/choice.py --prompts dev.jsonl --categories edit,refactor -n 128 \
         llamacpp:off:model.gguf llamacpp:auto:model.gguf auto:auto:model.gguf
 
-Each contender is BACKEND:SPEC:MODEL; the first is the base of all ratios. All models stay loaded. Prints a row
-a contender and prompt, and the geometric mean of the ratios to the base. Greedy, exact mode.
+Each contender is BACKEND:SPEC:MODEL; the first is the base of all ratios. All models stay loaded. Prints
+a row a contender and prompt, and the geometric mean of the ratios to the base. Greedy, exact mode.
 """
 
 from __future__ import annotations
