@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float32]
 """Logits: float32, `[rows, n_vocab]`."""
 
+Ids = NDArray[np.int64]
+"""Token ids as an array."""
+
 Tokens = Sequence[int]
 """Token ids, oldest first."""
 
@@ -52,7 +55,8 @@ class Distribution:
 
 Evidence = tuple[float, ...]
 """What a proposer knew when it drafted a token. Copying: (match length, share of the continuations seen,
-times seen). Draft model: (its top probability, 1 if copying drafts the same token, -1 another, 0 none)."""
+times seen). Draft model: (its top probability, 1 if copying drafts the same token, -1 another, 0 none).
+Recycling: (its place among the successors of its token, 0 the surest)."""
 
 Choice = Literal["draft", "copy", "stop"]
 
@@ -109,7 +113,9 @@ NO_DRAFT = Draft()
 
 
 def merge(drafts: Sequence[Draft]) -> Draft:
-    """One tree of several drafts that sample nothing; of equal nodes the first draft's stays."""
+    """One tree of several drafts that sample nothing; of equal nodes the first draft's stays, or the one
+    with the longer match where both copy.
+    """
     if len(drafts) < 2:
         return drafts[0] if drafts else NO_DRAFT
     tokens: list[int] = []
@@ -128,8 +134,14 @@ def merge(drafts: Sequence[Draft]) -> Draft:
                 parents.append(under)
                 evidence.append(draft.evidence[i])
                 sources.append(draft.sources[i])
+            elif _is_longer(draft.evidence[i], evidence[node]):
+                evidence[node], sources[node] = draft.evidence[i], draft.sources[i]
             place[i] = node
     return Draft(tuple(tokens), tuple(parents), tuple(evidence), tuple(sources))
+
+
+def _is_longer(match: Evidence, other: Evidence) -> bool:
+    return len(match) == len(other) == 3 and match[0] > other[0]
 
 
 def chain(

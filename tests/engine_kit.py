@@ -12,6 +12,8 @@ from edgespec.backends.scripted import Faults, Logits, ScriptedBackend, Simulate
 from edgespec.control import Calibration, Controller, CostModel, FixedPolicy, Policy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
+from edgespec.proposers.memory import MemoryProposer
+from edgespec.proposers.recycling import RecyclingProposer
 from edgespec.text.stream import TokenStream
 from edgespec.text.table import TableVocabulary
 from edgespec.types import Clock, Draft, Evidence, Plan, SamplingSettings, Source, StepEvent, Tokens, Verdict
@@ -35,6 +37,14 @@ def looping(n_vocab: int = N_VOCAB, salt: int = 1) -> Logits:
 def wandering(n_vocab: int = N_VOCAB, salt: int = 1) -> Logits:
     """Flat enough that sampling rarely repeats itself."""
     return hashed(n_vocab, order=2, sharpness=1.5, salt=salt)
+
+
+def remembering(*texts: Sequence[int]) -> MemoryProposer:
+    """A memory that has these answers."""
+    memory = MemoryProposer()
+    for number, text in enumerate(texts):
+        memory.remember(number, np.array(text, np.int32))
+    return memory
 
 
 class TreeProposer:
@@ -132,7 +142,7 @@ def model_proposer(
     return ModelProposer(ScriptedBackend(logits, n_vocab, n_ctx=n_ctx, faults=faults), n_vocab, notify)
 
 
-PROPOSERS = ("ngram", "suffix", "same model", "other model", "tree", "random")
+PROPOSERS = ("ngram", "suffix", "memory", "recycling", "same model", "other model", "tree", "random")
 
 
 def proposer(kind: str, logits: Logits, n_vocab: int = N_VOCAB) -> Proposer:
@@ -141,6 +151,8 @@ def proposer(kind: str, logits: Logits, n_vocab: int = N_VOCAB) -> Proposer:
     made: dict[str, Callable[[], Proposer]] = {
         "ngram": NgramProposer,
         "suffix": SuffixProposer,
+        "memory": lambda: remembering(plain(logits, n=100, n_vocab=n_vocab).ids),
+        "recycling": RecyclingProposer,
         "same model": lambda: model_proposer(logits, n_vocab),
         "other model": lambda: model_proposer(looping(n_vocab, salt=99), n_vocab),
         "tree": lambda: TreeProposer(logits, n_vocab),

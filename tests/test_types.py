@@ -45,3 +45,13 @@ def test_of_equal_nodes_the_first_draft_s_stays():
     assert merged.sources == ("suffix", "ngram")
     assert merged.evidence == ((9.0, 1.0, 1.0), (2.0, 1.0, 1.0))
     assert merge([]) == Draft()
+
+
+def test_of_equal_nodes_the_longer_match_stays():
+    short = chain((1, 2), "suffix", [(2.0, 1.0, 1.0), (3.0, 1.0, 1.0)])
+    long = chain((1, 5), "memory", [(9.0, 1.0, 1.0), (10.0, 1.0, 1.0)])
+    place = chain((1,), "recycling", [(0.0,)])
+    for drafts in ([short, long, place], [long, short, place]):
+        merged = merge(drafts)
+        assert merged.sources[0] == "memory"
+        assert merged.evidence[0] == (9.0, 1.0, 1.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from edgespec.memory import MemoryStoreError, Store
 from edgespec.proposers.memory import MemoryProposer
-from edgespec.proposers.textindex import Ids, TextIndex
+from edgespec.proposers.textindex import Text, TextIndex
 
 _SHORTEST = 16
 """Answers of fewer tokens are not worth keeping."""
@@ -73,9 +73,9 @@ class Remembering:
             self.proposer.take_in(TextIndex(part))
 
 
-def _parts(texts: list[tuple[int, Ids]]) -> Iterator[list[tuple[int, Ids]]]:
+def _parts(texts: list[tuple[int, Text]]) -> Iterator[list[tuple[int, Text]]]:
     """The latest first, each part in the order in which its texts were used."""
-    part: list[tuple[int, Ids]] = []
+    part: list[tuple[int, Text]] = []
     size = 0
     for text in texts:
         part.append(text)

@@ -15,6 +15,7 @@ import numpy as np
 from edgespec.backends.base import Capabilities
 from edgespec.control import Calibration, Controller, CostModel
 from edgespec.engine.step import Decoder, Run
+from edgespec.engine.teaching import Teaching
 from edgespec.errors import UsageError
 from edgespec.proposers import Proposer, SuffixProposer
 from edgespec.proposers.guided import guided
@@ -215,7 +216,11 @@ def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibratio
         "draft": _RecordedDraft(record, curve, time, suffix),
     }
     decoder = Decoder(
-        _ReplayedTarget(curve, time), {source: proposers[source] for source in sources}, controller, time
+        _ReplayedTarget(curve, time),
+        {source: proposers[source] for source in sources},
+        controller,
+        time,
+        Teaching(time),
     )
     output = record.output
     history = [*record.prompt, *output[:1]]

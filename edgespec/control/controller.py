@@ -76,8 +76,19 @@ class Controller:
         self._price = _PRICE * price_of_risk(self.cost.relative[2:])
         self.calibration.fade()
         self.cost.recall()
-        self._active = tuple(name for name in self._sources if name != "draft" or self._model_can_pay())
+        self._active = tuple(name for name in self._sources if self._can_pay(name))
         return self._active
+
+    def _can_pay(self, name: Source) -> bool:
+        """Of what costs something unverified too: at the best that it is known for."""
+        if name == "draft":
+            return self._model_can_pay()
+        if name != "recycling":
+            return True
+        n = min(self._most, _AHEAD)
+        bets = Bets(np.full(n, self.calibration.chance((0.0,), table_of(name, False))))
+        rate = bets.emitted / self.cost.relative[2 : n + 2]
+        return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
     def _model_can_pay(self) -> bool:
         n = min(self._most, _AHEAD)
@@ -99,7 +110,7 @@ class Controller:
 
         A sampled draft is not cut: what its tokens tell must not decide whether they are kept.
         """
-        if not draft.tokens or self._limit < 1 or self._is_off(draft.sources[0]):
+        if not draft.tokens or self._limit < 1 or self._is_wrong(draft):
             return NO_DRAFT
         drawn = sum(source == "draft" for source in draft.sources)
         order, bets = self._bets(draft)
@@ -238,6 +249,11 @@ class Controller:
         Free drafts are judged unverified, so that they are on again with the first that is right.
         """
         return self._missed.get(source, 0) >= _GIVE_UP
+
+    def _is_wrong(self, draft: Draft) -> bool:
+        """Have all who proposed its first token been wrong of late?"""
+        first = (source for source, parent in zip(draft.sources, draft.parents, strict=True) if parent < 0)
+        return all(map(self._is_off, first))
 
     def _learn(self, offer: Offer) -> None:
         draft, told = offer.draft, offer.told

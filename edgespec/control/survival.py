@@ -12,6 +12,7 @@ from edgespec.types import Evidence, Source
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 10, 16, 24)
 _COPIED = (0.32, 0.57, 0.61, 0.71, 0.79, 0.86, 0.91, 0.96, 0.99)
+_RECYCLED = (0.55, 0.36, 0.17, 0.11, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01)
 _TOP = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 1.0)
 _AGREED = (0.05, 0.25, 0.5, 0.65, 0.85, 0.95, 0.985, 0.997)
 _LENGTH_BINS = (1, 2, 3, 4, 5, 7, 10, 15, 24)
@@ -20,7 +21,8 @@ _WEIGHT = 13.0
 _MOST = 400.0
 _FADE = 0.9
 
-_APART = ("memory", "lookahead", "recycling", "cascade")
+_TOGETHER = ("draft", "suffix", "ngram")
+"""Sources whose evidence means the same, or whose kinds differ; all others are counted apart."""
 BESIDE = "+"
 _BESIDE = 0.8
 
@@ -37,6 +39,8 @@ def _between(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
 
 def prior(evidence: Evidence) -> float:
     """Before anything was counted: measured on mixed answers of other models."""
+    if len(evidence) == 1:
+        return _RECYCLED[min(int(evidence[0]), len(_RECYCLED) - 1)]
     if len(evidence) == 2:
         top, agrees = evidence
         chance = _between(top, _TOP, _AGREED)
@@ -50,6 +54,8 @@ def prior(evidence: Evidence) -> float:
 
 
 def _bin(evidence: Evidence) -> Bin:
+    if len(evidence) == 1:
+        return "place", int(evidence[0]), 0
     if len(evidence) == 2:
         return "draft", bisect_right(_TOP_BINS, evidence[0]), int(evidence[1])
     length, share, times = evidence
@@ -58,7 +64,7 @@ def _bin(evidence: Evidence) -> Bin:
 
 def table_of(source: Source, alternative: bool) -> str:
     """Sources that are counted apart; a branch beside a likelier one is right less often than it looks."""
-    name = source if source in _APART else ""
+    name = "" if source in _TOGETHER else source
     return name + BESIDE if alternative else name
 
 

@@ -12,6 +12,7 @@ from typing import Literal
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
 from edgespec.engine.step import Decoder, Judge, ProposerError, Run, VerifyMode
+from edgespec.engine.teaching import Teaching
 from edgespec.errors import BackendError, Cancelled, PromptTooLongError, RollbackError, UsageError
 from edgespec.proposers.base import Proposer, Sampling
 from edgespec.sampling import Sampler
@@ -71,7 +72,7 @@ class Session:
         self._backend = backend
         self._is_eog = is_eog
         self._proposers = dict(proposers or {})
-        self._decoder = Decoder(backend, self._proposers, policy, clock)
+        self._decoder = Decoder(backend, self._proposers, policy, clock, Teaching(clock))
         self._clock = clock
         self._notify = notify
         self.progress = progress
@@ -105,7 +106,7 @@ class Session:
         if self._busy.locked():
             raise UsageError(_BUSY)
         self._proposers = dict(proposers)
-        self._decoder = Decoder(self._backend, self._proposers, policy, self._clock)
+        self._decoder = Decoder(self._backend, self._proposers, policy, self._clock, Teaching(self._clock))
         for proposer in self._proposers.values():
             proposer.begin(())
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
+from edgespec.engine.teaching import Teaching
 from edgespec.errors import BackendError, EdgespecError, RollbackError
 from edgespec.proposers.base import Proposer
 from edgespec.sampling import Sampler
@@ -50,6 +51,7 @@ class Decoder:
     proposers: Mapping[Source, Proposer]
     policy: Policy
     clock: Clock
+    teaching: Teaching
 
     def step(self, history: list[int], limit: int, judge: Judging, take: Take, rebuild: Rebuild) -> Outcome:
         """One round. `history` ends with the pending token; at most `limit` tokens are drafted.
@@ -64,6 +66,8 @@ class Decoder:
         rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
         computed = self.clock()
         verdict = judge(draft, rows, history)
+        pupils = [self.proposers[name] for name in plan.proposers if name in self.proposers]
+        self.teaching.teach(pupils, history[-1], draft, rows, verdict, computed - proposed)
         run = _run(draft, verdict)
         sampled, emitted = take(run)
         kept = verdict.path[: sampled - 1]

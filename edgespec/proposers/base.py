@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, runtime_checkable
 
-from edgespec.types import Draft, Plan, SamplingSettings, Source, Tokens, Verdict
+from edgespec.types import Draft, Ids, Plan, SamplingSettings, Source, Tokens, Verdict
 
 
 class Proposer(Protocol):
@@ -22,6 +22,19 @@ class Proposer(Protocol):
 
     def observe(self, verdict: Verdict) -> None:
         """What the target made of the last draft."""
+        ...
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """A proposer that learns what the target found likely, verified or not; it never sees logits."""
+
+    n_best: int
+
+    def learn(self, token: int, best: Ids) -> None:
+        """After `token`, in a place where a pass computed a row, these `n_best` ids were likeliest, the best
+        first. Rows may be left out where looking takes too long.
+        """
         ...
 
 

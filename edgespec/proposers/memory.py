@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from edgespec.proposers.textindex import LEAST, LONGEST, Ids, TextIndex
+from edgespec.proposers.textindex import LEAST, LONGEST, Text, TextIndex
 from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, Tokens, Verdict, chain
 
 _MOST_PLACES = 8
@@ -30,7 +30,7 @@ class MemoryProposer:
     def __init__(self) -> None:
         self.recalled: Counter[int] = Counter()
         self._indexes: tuple[TextIndex, ...] = ()
-        self._new: list[tuple[int, Ids]] = []
+        self._new: list[tuple[int, Text]] = []
         self._newest: TextIndex | None = None
         self._forget()
 
@@ -38,7 +38,7 @@ class MemoryProposer:
         """Texts of earlier runs; may be called from another thread at any time."""
         self._indexes = (index, *self._indexes)
 
-    def remember(self, number: int, text: Ids) -> None:
+    def remember(self, number: int, text: Text) -> None:
         """One more text, the latest."""
         self._new.append((number, text))
         self._newest = TextIndex(self._new)

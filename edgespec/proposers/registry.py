@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping
 
 from edgespec.proposers.base import Proposer
 from edgespec.proposers.ngram import NgramProposer
+from edgespec.proposers.recycling import RecyclingProposer
 from edgespec.proposers.suffix import SuffixProposer
 from edgespec.types import Source
 
 FREE: Mapping[Source, Callable[[], Proposer]] = {
     "suffix": SuffixProposer,
     "ngram": NgramProposer,
+    "recycling": RecyclingProposer,
 }
-AUTO: tuple[Source, ...] = ("suffix", "memory", "draft")
+AUTO: tuple[Source, ...] = ("suffix", "memory", "recycling", "draft")
 """Those that the policy may choose from when none is named. A suffix match is an n-gram match of any
 length, so the index adds nothing beside it.
 """

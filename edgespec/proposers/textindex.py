@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = NDArray[np.int32]
+Text = NDArray[np.int32]
 
 LONGEST = 32
 """Matches are compared no further back."""
@@ -26,12 +26,12 @@ class TextIndex:
     int32 `[n]`), at most 2^31 tokens.
     """
 
-    def __init__(self, texts: Sequence[tuple[int, Ids]]) -> None:
+    def __init__(self, texts: Sequence[tuple[int, Text]]) -> None:
         end = np.array([_END], np.int32)
-        parts: list[Ids] = [np.full(LONGEST, _END, np.int32)]
+        parts: list[Text] = [np.full(LONGEST, _END, np.int32)]
         for _, text in texts:
             parts += [text, end]
-        self.tokens: Ids = np.concatenate(parts)
+        self.tokens: Text = np.concatenate(parts)
         self._numbers = [number for number, _ in texts]
         self._starts = np.cumsum([LONGEST, *(len(text) + 1 for _, text in texts)])
         codes = _codes(self.tokens)
@@ -41,7 +41,7 @@ class TextIndex:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def _ordered(self, codes: NDArray[np.uint8]) -> Ids:
+    def _ordered(self, codes: NDArray[np.uint8]) -> Text:
         inside = self.tokens >= 0
         for back in range(1, LEAST + 1):
             inside[back:] &= self.tokens[:-back] >= 0
@@ -50,7 +50,7 @@ class TextIndex:
         key = np.zeros(len(at), np.uint64)
         for back in range(1, _ORDERED + 1):
             key = (key << np.uint64(8)) | codes[at - back]
-        order: Ids = at[np.argsort(key)].astype(np.int32)
+        order: Text = at[np.argsort(key)].astype(np.int32)
         return order
 
     def find(self, tail: Sequence[int]) -> tuple[int, list[int]]:
@@ -76,7 +76,7 @@ class TextIndex:
         return self._numbers[int(np.searchsorted(self._starts, position, side="right")) - 1]
 
 
-def _codes(tokens: Ids) -> NDArray[np.uint8]:
+def _codes(tokens: Text) -> NDArray[np.uint8]:
     codes: NDArray[np.uint8] = ((tokens.astype(np.uint32) * np.uint32(2654435761)) >> np.uint32(24)).astype(
         np.uint8
     )

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.errors import BackendError
-from edgespec.types import Distribution, FloatArray, SamplingSettings
+from edgespec.types import Distribution, FloatArray, Ids, SamplingSettings
 
-Ids = NDArray[np.int64]
 Logits = NDArray[np.float64]
 
 _COLUMNS = 1024

@@ -13,6 +13,7 @@ from edgespec.control import Controller, CostModel, FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
 from edgespec.proposers.memory import MemoryProposer
+from edgespec.proposers.recycling import RecyclingProposer
 from edgespec.sampling import noise
 from edgespec.sampling.transform import survivors
 from edgespec.text.prompt import Message
@@ -75,6 +76,7 @@ class Decoding:
         proposers = {
             "suffix": SuffixProposer(),
             "ngram": NgramProposer(),
+            "recycling": RecyclingProposer(),
             "draft": ModelProposer(draft.backend, draft.backend.n_vocab, lambda _: None),
         }
         self.session = Session(target.backend, target.vocabulary.is_eog, self.switch, proposers)
@@ -92,7 +94,7 @@ class Decoding:
 
 
 def policies(exact):
-    for name in ("suffix", "ngram", "draft"):
+    for name in ("suffix", "ngram", "recycling", "draft"):
         yield name, FixedPolicy((name,), DEPTH, row_counts=exact)
 
 
@@ -101,7 +103,8 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
     assert max(exact) >= 4, f"only {exact} rows are exact here: nothing to test"
     sampling, totals, decode = SAMPLINGS[how], {}, Decoding(*models)
     cheap = CostModel({n: 0.02 + 0.001 * n for n in range(1, 17)}, {"draft": 0.002})
-    controller = Controller(("suffix", "ngram", "draft"), cheap, draft_max=7, row_counts=exact)
+    every = ("suffix", "ngram", "recycling", "draft")
+    controller = Controller(every, cheap, draft_max=7, row_counts=exact, trees=True)
     for i, (prompt, about) in enumerate(zip(prompts, PROMPTS, strict=True)):
         decode(prompt, sampling, tokens=1)
         expected, *_ = decode(prompt, sampling)

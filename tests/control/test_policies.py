@@ -17,7 +17,7 @@ from engine_kit import (
 from edgespec.backends.scripted import ScriptedBackend, SimulatedClock
 from edgespec.control import Calibration, FixedPolicy
 from edgespec.sampling import Sampler
-from edgespec.types import NO_DRAFT, Offer, Outcome, Plan, SamplingSettings, chain
+from edgespec.types import NO_DRAFT, Offer, Outcome, Plan, SamplingSettings, chain, merge
 
 SURE, LIKELY, UNLIKELY = (30.0, 1.0, 2.0), (8.0, 1.0, 1.0), (1.0, 0.2, 1.0)
 
@@ -364,3 +364,23 @@ def test_fixed_depth_is_always_the_same():
         policy.observe(round_of(copied(*[SURE] * 5), accepted, 1.0))
     assert policy.status.on
     assert policy.status.depth == 5
+
+
+def test_recycling_runs_only_where_it_can_pay():
+    assert controller(("suffix", "recycling"), CURVES["steep"]).begin() == ("suffix",)
+    assert controller(("suffix", "recycling"), CURVES["flat"]).begin() == ("suffix", "recycling")
+    only_one = controller(("recycling",), CURVES["flat"], row_counts=(1,))
+    assert only_one.begin() == ()
+
+
+def test_a_proposer_that_is_always_wrong_does_not_silence_the_others_in_one_tree():
+    policy = controller(("suffix", "memory"), CURVES["flat"], trees=True)
+    policy.begin()
+    wrong = chain((1,), "suffix", [(2.0, 1.0, 1.0)])
+    right = chain((2, 3), "memory", [(32.0, 1.0, 1.0)] * 2)
+    for _ in range(60):
+        plan = policy.plan(8, True)
+        draft = policy.trim(merge([wrong, right]))
+        offers = (Offer(wrong, ((0, False),)), Offer(right, ((0, True), (1, True))))
+        policy.observe(Outcome(draft, min(2, len(draft)), 3, 100, 0.0, 1.0, 0.0, offers, plan))
+    assert policy.trim(merge([wrong, right])).sources.count("memory") == 2

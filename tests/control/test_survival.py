@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgespec.control import Calibration
-from edgespec.control.survival import prior
+from edgespec.control.survival import prior, table_of
 
 COPIED = st.tuples(
     st.integers(1, 200).map(float),
@@ -141,3 +141,19 @@ def test_the_draft_model_is_forgotten_slowly_and_copying_is_not():
     assert rates[-1] == pytest.approx(0.85, abs=0.06)
     assert calibration.chance((0.9, 0.0)) > drafted + 0.3
     assert calibration.chance((3.0, 1.0, 1.0)) == copied
+
+
+def test_recycled_successors_are_likelier_the_surer_their_place():
+    chances = [prior((float(place),)) for place in range(12)]
+    assert all(0.0 < chance < 1.0 for chance in chances)
+    assert chances == sorted(chances, reverse=True)
+
+
+def test_a_new_source_is_counted_apart_and_copying_in_the_text_together():
+    calibration = Calibration()
+    for _ in range(200):
+        calibration.learn((8.0, 1.0, 1.0), False, table_of("memory", False))
+    for source in ("suffix", "ngram"):
+        assert calibration.chance((8.0, 1.0, 1.0), table_of(source, False)) == prior((8.0, 1.0, 1.0))
+    assert calibration.chance((8.0, 1.0, 1.0), table_of("memory", False)) < 0.1
+    assert table_of("anything new", False) != table_of("suffix", False)

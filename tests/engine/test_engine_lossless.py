@@ -17,16 +17,18 @@ from engine_kit import (
     model_proposer,
     plain,
     proposer,
+    remembering,
     session,
     timed,
     wandering,
 )
 
-from edgespec.backends.scripted import Faults, ScriptedBackend
+from edgespec.backends.scripted import Faults, ScriptedBackend, SimulatedClock
 from edgespec.control import FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.errors import PromptTooLongError
 from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
+from edgespec.proposers.recycling import RecyclingProposer
 from edgespec.text.stream import TokenStream
 from edgespec.types import SamplingSettings
 
@@ -51,7 +53,8 @@ SHAPED_GREEDY = SamplingSettings(
 
 def with_proposer(kind, logits, depth, sampling, n=60, **backend):
     target = ScriptedBackend(logits, N_VOCAB, **backend)
-    return answer(session(target, proposer(kind, logits), depth), PROMPT, n, sampling)
+    s = session(target, proposer(kind, logits), depth, clock=SimulatedClock())
+    return answer(s, PROMPT, n, sampling)
 
 
 @pytest.mark.parametrize("kind", PROPOSERS)
@@ -68,7 +71,7 @@ def test_every_proposer_at_every_depth_gives_plain_ids(kind, make, sampling):
         assert with_proposer(kind, logits, depth, sampling).ids == expected
 
 
-@pytest.mark.parametrize("kind", ["ngram", "suffix", "same model", "tree"])
+@pytest.mark.parametrize("kind", ["ngram", "suffix", "memory", "recycling", "same model", "tree"])
 def test_speculation_really_happens_in_these_tests(kind):
     got = with_proposer(kind, looping(), 5, GREEDY)
     assert got.accepted > 10
@@ -107,11 +110,17 @@ def test_all_proposers_together_give_plain_ids():
     logits = looping(salt=3)
     proposers = {
         "suffix": SuffixProposer(),
+        "memory": remembering(plain(looping(salt=5), n=100).ids, plain(logits, n=60).ids),
         "ngram": NgramProposer(),
+        "recycling": RecyclingProposer(),
         "draft": model_proposer(looping(salt=9)),
     }
     for sampling in (GREEDY, HOT):
-        for policy in (FixedPolicy(tuple(proposers), 6), controller(tuple(proposers), CURVES["flat"])):
+        for policy in (
+            FixedPolicy(tuple(proposers), 6),
+            controller(tuple(proposers), CURVES["flat"]),
+            controller(tuple(proposers), CURVES["flat"], trees=True),
+        ):
             target, clock = timed(logits, CURVES["flat"])
             s = Session(target, lambda _: False, policy, proposers, clock=clock)
             assert answer(s, PROMPT, 150, sampling).ids == plain(logits, n=150, sampling=sampling).ids
