@@ -22,6 +22,23 @@ def test_enter_sends_and_ctrl_j_and_shift_enter_make_lines():
     tell(story)
 
 
+def test_keys_that_arrive_together_act_in_their_order():
+    keys = ("a", "b", "left", "X", "ctrl+j", "Y", "backspace", "Z", "home", "Q", "end", "R", "ctrl+u", "S")
+
+    async def story(app, pilot):
+        for key in keys[:-2]:
+            app.simulate_key(key)
+        app.post_message(events.Paste("one\ntwo"))
+        await pilot.pause()
+        assert app.composer.text == "aX\nQZbRone\ntwo"
+        for key in keys[-2:]:
+            app.simulate_key(key)
+        await pilot.pause()
+        assert app.composer.text == "aX\nQZbRone\nS"
+
+    tell(story)
+
+
 def test_earlier_messages_come_back_and_what_was_begun_is_kept():
     async def story(app, pilot):
         await ask(pilot, "first")

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -54,3 +56,21 @@ def test_a_signal_while_loading(start, smollm2_path, tmp_path):
     assert process.returncode in (130, -signal.SIGINT)  # a shell shows 130 for both
     assert out == b""
     assert b"Traceback" not in err
+
+
+def test_a_signal_while_the_command_is_imported():
+    """The import of click sends it."""
+    code = """
+import signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == "click":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+import edgespec.cli
+print("went on")
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=30)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (-signal.SIGINT, b"", b"")
+    code = "import signal, edgespec.cli; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

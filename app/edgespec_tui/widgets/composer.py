@@ -37,10 +37,16 @@ class Prompt(TextArea):
         """A key that may mean something else than editing; `prompt` decides if nobody takes it."""
 
     async def on_key(self, event: events.Key) -> None:
-        composer = self.composer
-        if composer.take_key(event.key):
+        if self.composer.take_key(event.key) or await self._edit(event):
             event.stop()
             event.prevent_default()
+
+    async def _edit(self, event: events.Key) -> bool:
+        """Obey an editing key at once: left to bubble, it would act after what was typed behind it."""
+        bound = None if event.is_printable else self.screen.active_bindings.get(event.key)
+        if bound is None or bound.node is not self or not bound.enabled:
+            return False
+        return await self.app.run_action(bound.binding.action, self)
 
     async def on_paste(self, event: events.Paste) -> None:
         text = event.text.replace("\r\n", "\n").replace("\r", "\n")
