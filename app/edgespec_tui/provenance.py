@@ -26,6 +26,7 @@ LOOKS = {
     "suffix": Look("suffix", "ˢ", "underline $source-suffix"),
     "ngram": Look("n-gram", "ⁿ", "underline $source-ngram"),
     "memory": Look("memory", "ᵐ", "underline $source-memory"),
+    "recycling": Look("recycling", "ʳ", "underline $source-recycling"),
 }
 _OTHER = Look("other", "ˣ", "underline $accent")
 

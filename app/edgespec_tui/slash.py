@@ -47,7 +47,7 @@ class Slash:
         yield SystemCommand("Write in the editor", "Ctrl+G", app.action_editor)
         for name in NAMES:
             yield SystemCommand(f"Theme: {name}", "", lambda name=name: self._theme(name))
-        for spec in ("auto", "off", "suffix", "ngram", "draft"):
+        for spec in ("auto", "off", "suffix", "memory", "ngram", "recycling", "draft"):
             yield SystemCommand(
                 f"Proposers: {spec}",
                 "/spec",

@@ -35,6 +35,7 @@ _DARK = Theme(
         "source-suffix": "#8fd3a6",
         "source-ngram": "#e9c46a",
         "source-memory": "#c9a6ff",
+        "source-recycling": "#f2a07b",
     },
 )
 _LIGHT = Theme(
@@ -66,6 +67,7 @@ _LIGHT = Theme(
         "source-suffix": "#1f7a45",
         "source-ngram": "#8a5a00",
         "source-memory": "#6a3fb0",
+        "source-recycling": "#a0441b",
     },
 )
 
@@ -96,6 +98,7 @@ def themes() -> list[Theme]:
             "source-suffix": "ansi_green",
             "source-ngram": "ansi_yellow",
             "source-memory": "ansi_magenta",
+            "source-recycling": "ansi_cyan",
         },
     )
     return [_DARK, _LIGHT, plain]

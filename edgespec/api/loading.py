@@ -30,16 +30,13 @@ from edgespec.errors import (
 )
 from edgespec.hub import used
 from edgespec.memory import Store
-from edgespec.proposers import ModelProposer, Proposer, SuffixProposer
-from edgespec.proposers.registry import AUTO as CHOSEN
-from edgespec.proposers.registry import FREE, NAMES
+from edgespec.proposers import ModelProposer, Proposer, SuffixProposer, registry
 from edgespec.types import Source
 
 Progress = Callable[[str, float], None]
 """(what is being done, its share from 0 to 1). Whatever it raises cancels the loading."""
 
 _MOST_DRAFTED = 64
-SPECS = ("auto", "off", *NAMES)
 _MEASURING = "measuring this model on this device, once"
 
 
@@ -112,9 +109,10 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
 def _sources(spec: str, draft: str | Path | None, memory: str) -> tuple[Source, ...]:
     """The proposers that may run, in order."""
     names = [name.strip() for name in spec.lower().split(",") if name.strip()]
-    unknown = [name for name in names if name not in SPECS]
+    known = registry.names()
+    unknown = [name for name in names if name not in ("auto", "off", *known)]
     if unknown or not names or (len(names) > 1 and {"auto", "off"} & set(names)):
-        raise UsageError(f"--spec is one of {', '.join(SPECS)}, or proposers joined by commas; not {spec!r}")
+        raise UsageError(f"--spec is auto, off, or some of {', '.join(known)} joined by commas; not {spec!r}")
     if "draft" in names and not pairing.wanted(draft):
         raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")
     if "memory" in names and memory == "off":
@@ -122,8 +120,8 @@ def _sources(spec: str, draft: str | Path | None, memory: str) -> tuple[Source, 
     if names == ["off"]:
         return ()
     missing = {"draft": not pairing.wanted(draft), "memory": memory == "off"}
-    wanted = CHOSEN if names == ["auto"] else names
-    return tuple(name for name in NAMES if name in wanted and not missing.get(name, False))
+    wanted = registry.AUTO if names == ["auto"] else names
+    return tuple(name for name in known if name in wanted and not missing.get(name, False))
 
 
 def _resolve(reference: str | Path | None, s: Settings) -> hub.Opened:
@@ -151,7 +149,8 @@ def _load(place: Place, options: LoadOptions, s: Settings, label: str) -> Loaded
 def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) -> Model:
     """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises."""
     suffix = SuffixProposer()
-    proposers: dict[Source, Proposer] = {name: make() for name, make in FREE.items()} | {"suffix": suffix}
+    proposers: dict[Source, Proposer] = {name: make() for name, make in registry.FREE.items()}
+    proposers["suffix"] = suffix
     remembering = _remembering(path, s)
     if remembering is not None:
         proposers["memory"] = remembering.proposer

@@ -23,8 +23,9 @@ from edgespec.cli.references import ModelReference, chosen
     cls=Option,
     section="What is measured",
     metavar="LIST",
-    help="Configurations joined by commas: auto, suffix, ngram, draft; a + joins proposers into one"
-    " (suffix+draft). Plain decoding is always measured.  [default: auto, and draft with -md]",
+    help="Configurations joined by commas: auto, suffix, ngram, recycling, draft, memory; a + joins proposers"
+    " into one (suffix+draft). all measures each but memory. Plain decoding is always measured."
+    "  [default: auto, and draft with -md]",
 )
 @click.option(
     "--prompts",

@@ -36,7 +36,8 @@ def compare(a: str, b: str, *, anyway: bool) -> int:
     return 0
 
 
-SPECS = ("auto", "suffix", "ngram", "draft")
+SPECS = ("auto", "suffix", "ngram", "recycling", "draft", "memory")
+ALL = "auto,suffix,ngram,recycling"
 
 
 class RecordError(EdgespecError):
@@ -109,6 +110,7 @@ class Bench:
             draft_max=self._o["draft_max"],
             numerics=self._o["numerics"],
             calibrate="first",
+            memory="run" if self._uses("memory") else "off",
             notify=self._console.say,
             progress=progress,
         )
@@ -117,9 +119,12 @@ class Bench:
     def _draft(self) -> str | None:
         """The draft model, where one is of any use; traces have one only if it was named."""
         draft: str | None = self._o["model_draft"]
-        used = {part for name, _ in self._configurations for part in name.split("+")}
+        used = self._uses("auto") or self._uses("draft")
         recorded = self._o["record"] and names_draft(draft)
-        return draft if recorded or (not self._o["record"] and used & {"auto", "draft"}) else None
+        return draft if recorded or (not self._o["record"] and used) else None
+
+    def _uses(self, part: str) -> bool:
+        return any(part in name.split("+") for name, _ in self._configurations)
 
     def _contenders(self, model: Model) -> list[Contender]:
         meter = EnergyMeter()
@@ -235,8 +240,9 @@ def _opened(path: str) -> Iterator[Callable[[str], object]]:
 
 def _configurations(spec: str | None, draft: str | None) -> list[tuple[str, str]]:
     """(name, spec as `Settings` has it) without plain, which is always measured."""
-    usual = "auto,draft" if names_draft(draft) else "auto"
-    names = [name.strip().lower() for name in (spec or usual).split(",")]
+    own = ",draft" if names_draft(draft) else ""
+    wanted = (spec or "auto" + own).lower()
+    names = [name.strip() for name in (ALL + own if wanted == "all" else wanted).split(",")]
     chosen = [name for name in dict.fromkeys(names) if name not in ("", "off", PLAIN)]
     parts = {part for name in chosen for part in name.split("+")}
     if not chosen or parts - set(SPECS) or any(name != "auto" and "auto" in name for name in chosen):

@@ -312,7 +312,7 @@ speculation_options = _group(
         "--spec",
         default="auto",
         metavar="WHAT",
-        help="auto, off, or proposers joined by commas: suffix, memory, ngram, draft.",
+        help="auto, off, or proposers joined by commas: suffix, memory, ngram, recycling, draft.",
     ),
     _o(
         "--draft-max",

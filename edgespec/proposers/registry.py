@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from edgespec.proposers.base import Proposer
 from edgespec.proposers.ngram import NgramProposer
@@ -10,7 +10,7 @@ from edgespec.proposers.recycling import RecyclingProposer
 from edgespec.proposers.suffix import SuffixProposer
 from edgespec.types import Source
 
-FREE: Mapping[Source, Callable[[], Proposer]] = {
+FREE: dict[Source, Callable[[], Proposer]] = {
     "suffix": SuffixProposer,
     "ngram": NgramProposer,
     "recycling": RecyclingProposer,
@@ -19,5 +19,8 @@ AUTO: tuple[Source, ...] = ("suffix", "memory", "recycling", "draft")
 """Those that the policy may choose from when none is named. A suffix match is an n-gram match of any
 length, so the index adds nothing beside it.
 """
-NAMES: tuple[Source, ...] = ("suffix", "memory", *(name for name in FREE if name != "suffix"), "draft")
-"""All, in the order in which they are asked."""
+
+
+def names() -> tuple[Source, ...]:
+    """All proposers, in the order in which they are asked."""
+    return ("suffix", "memory", *(name for name in FREE if name != "suffix"), "draft")

@@ -120,7 +120,7 @@ def test_ctrl_c_prints_what_is_done_and_exits_130(environment, prompts, smollm2_
         (["--spec", "magic"], "--spec takes"),
         (["--spec", "auto+suffix"], "--spec takes"),
         (["--spec", "off"], "--spec takes"),
-        (["--spec", "draft"], "-md"),
+        (["--spec", "draft", "--draft", "none"], "-md"),
         (["--accept-if", "speed>1"], "knows no 'speed'"),
         (["--prompts", "/none"], "cannot read the prompts"),
         (["--against", "ftp://x"], "needs an address"),

@@ -16,7 +16,7 @@ from edgespec_tui.choices import FIELDS, Choices, changed
 from edgespec_tui.text import one_line
 from edgespec_tui.theme import NAMES
 
-_PROPOSERS = ("auto", "off", "suffix", "ngram", "draft", "suffix,draft")
+_PROPOSERS = ("auto", "off", "suffix", "memory", "ngram", "recycling", "draft", "suffix,draft")
 
 
 class SettingsScreen(ModalScreen[Choices | None]):
