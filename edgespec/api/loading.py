@@ -234,22 +234,24 @@ def _drafting(
         if why := objection(stored, fingerprint(pair.path), exact=s.numerics == "exact"):
             return None, pair.without(f"{pair.path.name} is not loaded: {why}; --draft {pair.path} loads it")
     try:
-        loaded = _load_draft(target, path, pair.path, s)
+        draft, shared, how = _load_draft(target, path, pair.path, s, pair.asked)
     except DraftError as error:
         if pair.asked:
             raise
         s.notify(f"no draft model: {error}")
         return None, pair.without(str(error))
     used.mark(pair.path)
-    if not pair.asked:
+    if how:
+        pair = replace(pair, reason=f"{pair.reason}; {how}")
+    if how or not pair.asked:
         s.notify(f"draft model {pair.reason}")
-    return loaded, pair
+    return (draft, shared), pair
 
 
-def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) -> tuple[LoadedModel, int]:
-    """The draft model and the number of ids it shares with the target. Raises DraftError."""
-    from edgespec.text.vocabulary import compare
-
+def _load_draft(
+    target: LoadedModel, path: Path, draft_path: Path, s: Settings, asked: bool
+) -> tuple[LoadedModel, int, str]:
+    """The draft model in the target's ids, see `pairing.in_ids_of`. Raises DraftError."""
     try:
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1, exact=False)
         place = _place(draft_path, s.draft_backend, target.info.backend, s)
@@ -257,7 +259,7 @@ def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings) 
     except pairing.UNUSABLE as error:
         raise DraftError(f"the draft model cannot be used: {error}") from error
     try:
-        return draft, compare(target.vocabulary, draft.vocabulary, path.name, draft_path.name)
+        return pairing.in_ids_of(target, draft, path.name, draft_path.name, asked=asked)
     except BaseException:
         with contextlib.suppress(BackendError):
             draft.backend.close()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from edgespec import hub
+from edgespec.backends.base import LoadedModel
 from edgespec.errors import (
     BackendError,
     ConversionError,
@@ -77,6 +78,29 @@ def choose(
     if pair.path is None and "draft" in spec.split(","):
         raise DraftError(f"--spec draft needs a draft model, give one with --draft MODEL: {pair.reason}")
     return pair
+
+
+def in_ids_of(
+    target: LoadedModel, draft: LoadedModel, target_name: str, draft_name: str, *, asked: bool
+) -> tuple[LoadedModel, int, str]:
+    """The draft in the target's ids, from which id on it knows none, and what was done for it, if anything.
+
+    A draft with another vocabulary is translated where a person `asked` for it. Raises DraftError.
+    """
+    from edgespec.proposers.translated import translated
+    from edgespec.text.vocabulary import compare
+
+    try:
+        return draft, compare(target.vocabulary, draft.vocabulary, target_name, draft_name), ""
+    except DraftError as error:
+        if not asked:
+            raise
+        differing = error
+    try:
+        backend, overlap = translated(draft.backend, target.vocabulary, draft.vocabulary)
+    except DraftError as error:
+        raise DraftError(f"{differing}; {error}") from None
+    return replace(draft, backend=backend), backend.n_vocab, f"its vocabulary is translated: {overlap}"
 
 
 def best(path: Path, header: Header | None) -> Pair:
