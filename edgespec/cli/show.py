@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,24 @@ def show(reference: str, as_json: bool, template: bool) -> None:
             raise click.ClickException(f"{where.name} has no chat template")
         put(printable(text))
         return
-    drafts = pairing.candidates(where, header, models(), hub.cards())
+    found = pairing.candidates(where, header, models(), hub.cards())
+    drafts = tuple(_translatable(candidate, where, header) for candidate in found)
     if as_json:
         put(json.dumps(_record(where, header, drafts), indent=1))
         return
     put(columns([(label, value) for label, value in _facts(where, header).items()]))
     put(_template(text))
     put(_drafts(drafts))
+
+
+def _translatable(candidate: Candidate, path: Path, header: Header) -> Candidate:
+    """With what speaks for a draft of another vocabulary, should someone ask for it."""
+    if not candidate.other_vocabulary:
+        return candidate
+    share = pairing.share_of_tokens(path, header, candidate.model.found.path)
+    measured = "" if share is None else f" {share:.0%} of its tokens are the target's;"
+    said = f"{candidate.reason};{measured} --draft {candidate.model.name} has it translated"
+    return replace(candidate, reason=said)
 
 
 def _facts(path: Path, header: Header) -> dict[str, str]:

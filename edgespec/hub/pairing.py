@@ -12,23 +12,28 @@ from edgespec.hub import gguf
 from edgespec.hub.catalogue import Card
 from edgespec.hub.gguf import Header
 from edgespec.hub.local import Facts, Listed, facts_of, fits
-from edgespec.hub.vocabulary import first_difference
+from edgespec.hub.vocabulary import first_difference, shared
 
 MOST_PADDING = 128
 MOST_OF_TARGET = 3
 """A draft has at most one part in so many of the target's bytes."""
 _BEST_OF_TARGET = 10
 """Small enough to be cheap, large enough to agree often; the nearest to it is taken."""
+_TOKENS = "tokenizer.ggml.tokens"
 _RECURRENT = ("mamba", "rwkv", "jamba", "falcon-h1", "plamo2", "granitehybrid", "lfm2", "nemotron_h")
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that may draft, or why it is refused. `reason`: one line either way."""
+    """A model that may draft, or why it is refused. `reason`: one line either way.
+
+    `other_vocabulary`: that is why; one that is asked for may draft still, translated.
+    """
 
     model: Listed
     taken: bool
     reason: str
+    other_vocabulary: bool = False
 
 
 def candidates(
@@ -48,36 +53,59 @@ def candidates(
 
 
 def _judge(target: Path, header: Header, wanted: Facts, model: Listed, card: Card | None) -> Candidate:
+    if refused := _unreadable(wanted, model.facts):
+        return Candidate(model, False, refused)
+    if refused := _other_vocabulary(wanted, model.facts):
+        return Candidate(model, False, refused, other_vocabulary=True)
     refused = _refusal(wanted, model.facts)
     if refused is None and card is not None and card.draft == "none":
         refused = f"the catalogue says that no draft model pays for {card.name}"
-    if refused is None:
-        refused = _other_texts(target, header, model)
     if refused is not None:
         return Candidate(model, False, refused)
+    if refused := _other_texts(target, header, model):
+        return Candidate(model, False, refused, other_vocabulary=True)
     share = f"{model.facts.size / wanted.size:.0%} of the target's size" if wanted.size else "small"
     advised = "the catalogue's advice, " if card and card.draft == model.name else ""
     template = "same template" if wanted.template == model.facts.template else "a similar template"
     return Candidate(model, True, f"{advised}same vocabulary, {template}, {share}")
 
 
-def _refusal(target: Facts, draft: Facts) -> str | None:
-    """What the facts say against the draft, the gravest first."""
+def share_of_tokens(target: Path, header: Header, draft: Path) -> float | None:
+    """The share of the draft's token texts that the target has too, None where that cannot be told."""
+    try:
+        ours, theirs = header.lists[_TOKENS], gguf.check(draft).lists[_TOKENS]
+        return shared(target, ours, draft, theirs)
+    except (EdgespecError, OSError, KeyError, ValueError):
+        return None
+
+
+def _unreadable(target: Facts, draft: Facts) -> str | None:
     if draft.condition != "ok":
         return f"{draft.condition}: {draft.problem}"
     if target.n_vocab is None or draft.n_vocab is None:
         return "its file has no vocabulary" if target.n_vocab else "the target's file has no vocabulary"
+    return None
+
+
+def _other_vocabulary(target: Facts, draft: Facts) -> str | None:
+    """What the facts say against the vocabulary, the gravest first."""
     if _kind(target) != _kind(draft):
         return f"tokenizer {_kind(draft)} is not the target's {_kind(target)}"
-    if abs(target.n_vocab - draft.n_vocab) > MOST_PADDING:
-        return f"its vocabulary has {draft.n_vocab:,} tokens, the target's {target.n_vocab:,}"
-    for what, theirs, ours in (
+    theirs, ours = draft.n_vocab or 0, target.n_vocab or 0
+    if abs(ours - theirs) > MOST_PADDING:
+        return f"its vocabulary has {theirs:,} tokens, the target's {ours:,}"
+    for what, other, own in (
         ("BOS", draft.bos, target.bos),
         ("EOS", draft.eos, target.eos),
         ("adding BOS", draft.add_bos, target.add_bos),
     ):
-        if theirs is not None and ours is not None and theirs != ours:
-            return f"{what} is {theirs}, the target's {ours}"
+        if other is not None and own is not None and other != own:
+            return f"{what} is {other}, the target's {own}"
+    return None
+
+
+def _refusal(target: Facts, draft: Facts) -> str | None:
+    """What else the facts say against the draft."""
     if (draft.architecture or "").startswith(_RECURRENT):
         return f"a {draft.architecture} model cannot take tokens back cheaply"
     if draft.size * MOST_OF_TARGET > target.size:
@@ -101,10 +129,9 @@ def _few(marks: tuple[str, ...]) -> str:
 
 def _other_texts(target: Path, header: Header, model: Listed) -> str | None:
     """The texts of the tokens themselves, compared in both files."""
-    key = "tokenizer.ggml.tokens"
     try:
         other = gguf.check(model.found.path)
-        first = first_difference(target, header.lists[key], model.found.path, other.lists[key])
+        first = first_difference(target, header.lists[_TOKENS], model.found.path, other.lists[_TOKENS])
     except (EdgespecError, OSError, KeyError, ValueError) as error:
         return f"its vocabulary cannot be read ({error})"
     return None if first is None else f"token {first} has another text than in the target"

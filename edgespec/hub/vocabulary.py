@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from edgespec.hub.gguf_reader import Span
@@ -24,6 +25,21 @@ def first_difference(a: Path, a_list: Span, b: Path, b_list: Span) -> int | None
         if _same(one, start, other, begin, a_list.end - start):
             return None
         return _walk(one, start, other, begin, a_list.count)
+
+
+def shared(a: Path, a_list: Span, b: Path, b_list: Span) -> float:
+    """The share of b's texts that are also a's."""
+    with _mapped(a, a_list.end) as one, _mapped(b, b_list.end) as other:
+        known = set(_texts(one, a_list))
+        return sum(text in known for text in _texts(other, b_list)) / max(b_list.count, 1)
+
+
+def _texts(data: mmap.mmap, listed: Span) -> Iterator[bytes]:
+    at = listed.start
+    for _ in range(listed.count):
+        start = at + 8
+        at = start + _U64.unpack_from(data, at)[0]
+        yield data[start:at]
 
 
 def _mapped(path: Path, length: int) -> mmap.mmap:

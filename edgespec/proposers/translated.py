@@ -21,8 +21,8 @@ from edgespec.types import FloatArray, Tokens
 LEAST_ALIKE = 0.5
 """Below it a perfect draft, too, would have every second token refused."""
 _SAMPLE = """\
-The lighthouse keeper's daughter asked: "Why don't the ships come back?" Nobody answered, although everyone knew.
-In 1987 about 12,500 people lived here; today it's fewer than 3,000 (a decline of 76%). See https://example.org/a.
+The lighthouse keeper's daughter asked: "Why don't the ships come back?" Nobody answered, though everyone knew.
+In 1987 about 12,500 people lived here; today it's under 3,000 (a decline of 76%). See https://example.org/a.
 
 def mean(values: list[float]) -> float:
     if not values:
@@ -63,11 +63,11 @@ class Translation:
         self.n_target = target.n_vocab
         self.bos = draft.bos if draft.add_bos else None
         """What every text begins with for the draft."""
-        ours, self._theirs = _names(target), _names(draft)
-        pairs = [(token, ours[name]) for name, token in self._theirs.items() if name in ours]
-        ends = (draft.eos, target.eos)
-        if None not in ends and not any(set(ends) & set(pair) for pair in pairs):
-            pairs.append(ends)  # type: ignore[arg-type]
+        own, self._theirs = _names(target), _names(draft)
+        pairs = [(token, own[name]) for name, token in self._theirs.items() if name in own]
+        if draft.eos is not None and target.eos is not None:
+            if not any(theirs == draft.eos or ours == target.eos for theirs, ours in pairs):
+                pairs.append((draft.eos, target.eos))
         self.spoken = tuple(sorted(pairs))
         self._from, self._to = np.array(self.spoken, np.intp).reshape(-1, 2).T.copy()
         self._read: dict[int, tuple[int, ...]] = {ours: (theirs,) for theirs, ours in pairs}
@@ -93,7 +93,7 @@ class Translation:
         return tuple(self._draft.tokenize(text, special=False)) or (0,)
 
     def say(self, row: FloatArray, out: FloatArray) -> None:
-        """The draft's logits `[n_draft]` into `out` `[n_target]`, which is -inf where the draft has no token."""
+        """The draft's logits `[n_draft]` into `out` `[n_target]`, which stays as it is where none are."""
         out[self._to] = row[self._from]
 
     def overlap(self) -> Overlap:
