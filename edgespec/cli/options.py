@@ -130,8 +130,8 @@ model_options = _group(
         type=ModelReference(words=("auto", "none")),
         default="auto",
         metavar="MODEL",
-        help="A small model with the same vocabulary that drafts for the big one; auto for the best on this"
-        " machine, none for none.",
+        help="A small model that drafts for the big one, best with the same vocabulary; auto for the best on"
+        " this machine, none for none.",
     ),
     _o(
         "--backend",

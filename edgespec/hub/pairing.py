@@ -19,7 +19,7 @@ MOST_OF_TARGET = 3
 """A draft has at most one part in so many of the target's bytes."""
 _BEST_OF_TARGET = 10
 """Small enough to be cheap, large enough to agree often; the nearest to it is taken."""
-_TOKENS = "tokenizer.ggml.tokens"
+_TOKENS, _KIND = "tokenizer.ggml.tokens", "tokenizer.ggml.model"
 _RECURRENT = ("mamba", "rwkv", "jamba", "falcon-h1", "plamo2", "granitehybrid", "lfm2", "nemotron_h")
 
 
@@ -71,10 +71,15 @@ def _judge(target: Path, header: Header, wanted: Facts, model: Listed, card: Car
 
 
 def share_of_tokens(target: Path, header: Header, draft: Path) -> float | None:
-    """The share of the draft's token texts that the target has too, None where that cannot be told."""
+    """The share of the draft's token texts that the target has too, None where that cannot be told.
+
+    Other kinds of tokenizer spell the same text differently.
+    """
     try:
-        ours, theirs = header.lists[_TOKENS], gguf.check(draft).lists[_TOKENS]
-        return shared(target, ours, draft, theirs)
+        other = gguf.check(draft)
+        if header.text(_KIND) != other.text(_KIND):
+            return None
+        return shared(target, header.lists[_TOKENS], draft, other.lists[_TOKENS])
     except (EdgespecError, OSError, KeyError, ValueError):
         return None
 

@@ -20,8 +20,8 @@ from edgespec.types import FloatArray, Tokens
 
 LEAST_ALIKE = 0.5
 """Below it a perfect draft, too, would have every second token refused."""
-_SAMPLE = """\
-The lighthouse keeper's daughter asked: "Why don't the ships come back?" Nobody answered, though everyone knew.
+SAMPLE = """\
+The lighthouse keeper's daughter asked: "Why don't the ships come back?" Nobody answered, but everyone knew.
 In 1987 about 12,500 people lived here; today it's under 3,000 (a decline of 76%). See https://example.org/a.
 
 def mean(values: list[float]) -> float:
@@ -64,13 +64,13 @@ class Translation:
         self.bos = draft.bos if draft.add_bos else None
         """What every text begins with for the draft."""
         own, self._theirs = _names(target), _names(draft)
-        pairs = [(token, own[name]) for name, token in self._theirs.items() if name in own]
-        if draft.eos is not None and target.eos is not None:
-            if not any(theirs == draft.eos or ours == target.eos for theirs, ours in pairs):
-                pairs.append((draft.eos, target.eos))
-        self.spoken = tuple(sorted(pairs))
+        said = {token: own[name] for name, token in self._theirs.items() if name in own}
+        free = draft.eos not in said and target.eos not in said.values()
+        if free and draft.eos is not None and target.eos is not None:
+            said[draft.eos] = target.eos
+        self.spoken = tuple(sorted(said.items()))
         self._from, self._to = np.array(self.spoken, np.intp).reshape(-1, 2).T.copy()
-        self._read: dict[int, tuple[int, ...]] = {ours: (theirs,) for theirs, ours in pairs}
+        self._read: dict[int, tuple[int, ...]] = {ours: (theirs,) for theirs, ours in self.spoken}
         if target.bos is not None and draft.bos is not None:
             self._read[target.bos] = (draft.bos,)
 
@@ -109,7 +109,7 @@ def _names(vocabulary: Vocabulary) -> dict[bytes | str, int]:
 
 def _cuts(vocabulary: Vocabulary) -> Iterator[tuple[int, int]]:
     """(bytes after it, bytes) of each token of the sample; from its end, as some put a space in front."""
-    sizes = [len(vocabulary.piece(token)) for token in vocabulary.tokenize(_SAMPLE, special=False)]
+    sizes = [len(vocabulary.piece(token)) for token in vocabulary.tokenize(SAMPLE, special=False)]
     return zip(accumulate([0, *reversed(sizes)]), reversed(sizes), strict=False)
 
 
@@ -209,5 +209,5 @@ def translated(backend: Backend, target: Vocabulary, draft: Vocabulary) -> tuple
     translation = Translation(target, draft)
     overlap = translation.overlap()
     if overlap.alike < LEAST_ALIKE:
-        raise DraftError(f"translating cannot pay: only {overlap}")
+        raise DraftError(f"nor would it pay to translate them: {overlap}")
     return TranslatedBackend(backend, translation), overlap

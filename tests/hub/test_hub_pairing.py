@@ -11,7 +11,7 @@ from hub_files import CHATML, STRING, card, gguf, model, pair, text
 from edgespec.hub import local
 from edgespec.hub.catalogue import HuggingFaceSource
 from edgespec.hub.gguf import check
-from edgespec.hub.pairing import Candidate, candidates
+from edgespec.hub.pairing import Candidate, candidates, share_of_tokens
 
 
 @pytest.fixture
@@ -61,12 +61,26 @@ def test_others_are_refused_with_the_reason(judged, draft, reason):
     assert not only.taken
     assert reason in only.reason
     assert only.reason.isprintable()
+    assert only.other_vocabulary == any(
+        word in reason for word in ("vocabulary has", "token 7", "token 999", "tokenizer", "BOS", "EOS")
+    )
 
 
 @pytest.mark.parametrize("vocabulary", [900, 1100])
 def test_vocabularies_that_differ_by_padding(judged, vocabulary):
     (only,) = judged(BIG, small=model(100_000, vocabulary=vocabulary)).values()
     assert only.taken
+
+
+def test_the_share_of_tokens_that_the_target_has_too(judged, store):
+    drafts = {"more": model(100_000, vocabulary=1600), "odd": model(100_000, other={7: "seven"})}
+    drafts["kind"] = model(100_000, kind="llama")
+    found = judged(BIG, **drafts, cut=model(100_000)[:200])
+    target = store / "target.gguf"
+    shares = {
+        name: share_of_tokens(target, check(target), one.model.found.path) for name, one in found.items()
+    }
+    assert shares == {"more": 1000 / 1600, "odd": 0.999, "kind": None, "cut": None}
 
 
 def test_the_first_five_texts_do_not_count(judged):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from edgespec.backends.scripted import Faults, ScriptedBackend, from_table
 from edgespec.errors import BackendError, DraftError
 from edgespec.proposers import ModelProposer
-from edgespec.proposers.translated import TranslatedBackend, Translation, translated
+from edgespec.proposers.translated import SAMPLE, TranslatedBackend, Translation, translated
 from edgespec.sampling import Sampler
 from edgespec.text.table import TableVocabulary
 from edgespec.types import Plan, SamplingSettings
@@ -212,12 +212,12 @@ def test_control_tokens_go_by_their_spelling_and_parts_of_letters_by_their_bytes
 
 def test_too_little_in_common_is_refused_with_the_figures():
     with pytest.raises(
-        DraftError, match=r"cannot pay: only 256 of its 256 .*, \d+% of the tokens of a sample"
+        DraftError, match=r"pay to translate them: 256 of its 256 .*, \d+% of the tokens of a sample"
     ):
-        translated(*halves([a + b for a in " abcdefghijklmnoprstuvwy" for b in "abcdefghijklmnoprstuvwy"]))
+        translated(*halves([f" {word}" for word in SAMPLE.split()]))
     _, overlap = translated(*halves(["the"]))
     assert 0.9 < overlap.alike < 1.0
-    assert str(overlap).startswith("256 of its 256 tokens are the target's, 9")
+    assert str(overlap).startswith("256 of its 256 tokens are the target's, ")
     words = TableVocabulary.of_bytes(["keeper", "answered", " is"])
     _, overlap = translated(ScriptedBackend(looping(259), 259), words, words)
     assert (overlap.shared, overlap.alike) == (259, 1.0)
