@@ -84,6 +84,14 @@ class Draft:
     def is_chain(self) -> bool:
         return self.parents == _CHAIN[: len(self.parents)]
 
+    def path(self, node: int) -> list[int]:
+        """The tokens from the root to this node, itself included; none for -1."""
+        path: list[int] = []
+        while node >= 0:
+            path.append(self.tokens[node])
+            node = self.parents[node]
+        return path[::-1]
+
     def keep(self, nodes: Sequence[int]) -> Draft:
         """The tree of these nodes, ascending; a node's parent is among them. Raises KeyError."""
         if len(nodes) == len(self.tokens):
@@ -169,6 +177,10 @@ class Verdict:
     next_token: int
 
 
+Grow = Callable[[Draft], tuple[Draft, bool]]
+"""A model's tree so far -> (the part of it that pays, whether another level does)."""
+
+
 def always_draft(drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
     return "draft"
 
@@ -180,6 +192,7 @@ class Plan:
     `max_draft`: most tokens in a draft. `row_counts`: the row counts n + 1 that a pass may have,
     ascending; None allows all. `choose(drafted, copied)` asks how a model's draft goes on after tokens
     with the evidence `drafted`, where `copied` could follow for nothing. `tree`: drafts may branch.
+    `grow`: a model's draft is a tree that grows by levels; None where it is a chain.
     """
 
     proposers: tuple[Source, ...] = ()
@@ -187,6 +200,7 @@ class Plan:
     row_counts: tuple[int, ...] | None = None
     choose: Callable[[Sequence[Evidence], Sequence[Evidence]], Choice] = always_draft
     tree: bool = False
+    grow: Grow | None = None
 
     def fit(self, n: int) -> int:
         """The most drafted tokens, at most n, whose row count n + 1 is allowed."""

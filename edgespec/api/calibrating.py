@@ -15,6 +15,7 @@ from edgespec.calibration import (
     RowCounts,
     Survey,
     choose_numerics,
+    draft_row,
     draft_seconds,
     fingerprint,
     price_of_exactness,
@@ -44,6 +45,7 @@ class Calibrator:
         self.stored = Measurements(fingerprint(path), target.info.settings)
         self.pair = fingerprint(draft_path) if draft_path else "alone"
         self._draft_name = f"draft_seconds:{self.pair}"
+        self._row_name = f"draft_row:{self.pair}"
         self._price_name = f"price_of_exactness:{self.pair}"
         self._text = sample_text(target)
         self._survey = Survey(target.backend, self._text, self.stored)
@@ -64,6 +66,12 @@ class Calibrator:
         seconds = self.stored.get(self._draft_name)
         sound = isinstance(seconds, float) and 0.0 < seconds < math.inf
         return {"draft": seconds} if self._draft is not None and sound else {}
+
+    @property
+    def draft_row(self) -> float | None:
+        """What another row adds to a pass of the draft model; None where it was not measured or cannot branch."""
+        row = self.stored.get(self._row_name)
+        return row if self.drafting and isinstance(row, float) and 0.0 <= row < math.inf else None
 
     @property
     def rows(self) -> RowCounts:
@@ -101,7 +109,8 @@ class Calibrator:
 
         What is not `trusted` afterwards does not replace what was known before.
         """
-        before = {name: self.stored.get(name) for name in (*NAMES, self._draft_name, self._price_name)}
+        names = (*NAMES, self._draft_name, self._row_name, self._price_name)
+        before = {name: self.stored.get(name) for name in names}
         complete = self.complete
         self.stored.put(self._price_name, None)
         self._time_draft()
@@ -120,6 +129,7 @@ class Calibrator:
         if self._draft is not None:
             each = draft_seconds(self._draft.backend, self._text)
             self.stored.put(self._draft_name, each)
+            self.stored.put(self._row_name, draft_row(self._draft.backend, self._text, each))
 
     def _settle(self) -> None:
         """Numerics are decided once, when all is measured: seconds that vary must not change the text."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from edgespec.backends.base import LoadOptions
+from edgespec.backends.base import DRAFT_ROWS, LoadOptions
 from edgespec.errors import BackendError, DraftError
 from edgespec.hub.ggml_types import BLOCKS, TYPE_NAMES
 from edgespec.hub.gguf import Header
@@ -129,7 +129,7 @@ def _offload(
 
 def _total(target: Header, draft: Header | None, options: LoadOptions, n_ctx: int) -> int:
     total = need(target, options, n_ctx).total
-    return total + (need(draft, replace(options, max_rows=1), n_ctx).total if draft else 0)
+    return total + (need(draft, replace(options, max_rows=DRAFT_ROWS), n_ctx).total if draft else 0)
 
 
 def _too_much(wanted: Need, n_ctx: int, free: int, asked: bool) -> str:

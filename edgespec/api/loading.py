@@ -18,7 +18,7 @@ from edgespec.api.model import Model, Speculation, When
 from edgespec.api.pairing import Pair
 from edgespec.api.payoff import objection
 from edgespec.api.remembering import Remembering
-from edgespec.backends.base import LoadedModel, LoadOptions
+from edgespec.backends.base import DRAFT_ROWS, LoadedModel, LoadOptions
 from edgespec.backends.registry import adapter
 from edgespec.calibration import SECONDS, Measurements, RowCounts, fingerprint
 from edgespec.control import Calibration, Controller, CostModel, FixedPolicy
@@ -175,9 +175,10 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
             if s.draft_max is not None and spec != "auto":
                 return Speculation(FixedPolicy(chosen, s.draft_max, row_counts=rows.allowed), mine)
             name = f"survival:{calibrator.pair}"
+            draft_row = calibrator.draft_row if s.verify == "coupled" else None
             policy = Controller(
                 chosen,
-                CostModel(found.seconds or {1: 1.0}, calibrator.drafting),
+                CostModel(found.seconds or {1: 1.0}, calibrator.drafting, draft_row),
                 Calibration.from_json(stored.get(name)),
                 draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,
                 row_counts=rows.allowed,
@@ -253,7 +254,7 @@ def _load_draft(
 ) -> tuple[LoadedModel, int, str]:
     """The draft model in the target's ids, see `pairing.in_ids_of`. Raises DraftError."""
     try:
-        options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=1, exact=False)
+        options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=DRAFT_ROWS, exact=False)
         place = _place(draft_path, s.draft_backend, target.info.backend, s)
         draft = _load(place, options, s, "loading the draft model")
     except pairing.UNUSABLE as error:

@@ -11,6 +11,9 @@ from edgespec.types import FloatArray, Tokens
 LoadMode = Literal["auto", "none", "mmap", "mlock"]
 Rollback = Literal["exact", "checkpoint", "none"]
 
+DRAFT_ROWS = 16
+"""Rows of a draft model's passes: it drafts trees."""
+
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:

@@ -16,7 +16,7 @@ KERNEL_LENGTHS = (256, 1024, 4096, 16384)
 LEAST_ROWS = 6
 """A row count is judged by at least so many rows, in several passes if need be."""
 _ENOUGH_FAILURES = 2
-_BRANCHES = 3
+_BRANCHES, _BEHIND = 3, 8
 
 
 def band(length: int) -> int:
@@ -90,43 +90,53 @@ def tried_trees(
 ) -> Generator[tuple[int, bool], None, None]:
     """One after another (row count, is a tree of so many rows exact?), of a root and three branches.
 
-    A tree is exact where each of its rows, and a row behind the branch that was kept, equals single-row
-    decoding bit for bit. Otherwise as `tried_rows`; yields nothing where the backend takes no trees.
+    A tree is exact where each of its rows, and the rows of small trees behind the branch that was kept, equal
+    single-row decoding bit for bit. Otherwise as `tried_rows`; yields nothing where the backend takes no trees.
     """
     start, able = backend.length, backend.capabilities
     if not able.tree or (start and able.rollback != "exact"):
         return
-    limit = min(able.max_rows, len(tokens) - 1, backend.n_ctx - start - 1)
+    limit = min(able.max_rows, len(tokens) - _BEHIND, backend.n_ctx - start - _BEHIND)
     asked = sorted({n for n in counts if 2 < n <= limit})
     if not asked:
         return
     tokens = tokens[: backend.n_ctx - start]
-    stretch = tokens[-asked[-1] - 1 :]
+    stretch = tokens[-asked[-1] - _BEHIND :]
     prefix = tokens[: len(tokens) - len(stretch)]
     try:
         _append(backend, prefix)
         for n in asked:
-            same = _is_exact_tree(backend, stretch[:n], stretch[n], start + len(prefix), prefix)
-            yield n, same
+            yield n, _is_exact_tree(backend, stretch, n, start + len(prefix), prefix)
             _rewind(backend, start + len(prefix), prefix)
     finally:
         backend.truncate(start)
 
 
-def _is_exact_tree(backend: Backend, tokens: Tokens, after: int, base: int, prefix: Tokens) -> bool:
+def _is_exact_tree(backend: Backend, stretch: Tokens, n: int, base: int, prefix: Tokens) -> bool:
     """The branches take turns, so that no path lies in neighbouring rows. The longest is kept."""
-    n, root = len(tokens), [*prefix, tokens[0]]
+    tokens, behind, root = stretch[:n], stretch[n : n + _BEHIND], [*prefix, stretch[0]]
     branches = sorted((range(i, n, _BRANCHES) for i in range(1, min(_BRANCHES, n - 1) + 1)), key=max)
     alone = {0: _pass(backend, tokens[:1])}
     for branch in branches:
         _rewind(backend, base + 1, root)
         alone |= {i: _pass(backend, tokens[i : i + 1]) for i in branch}
-    behind = _pass(backend, [after])
+    expected = [_pass(backend, [token])[0] for token in behind]
     _rewind(backend, base, prefix)
     rows = backend.forward(tokens, [-1, *(max(0, i - _BRANCHES) for i in range(1, n))])
     same = all(np.array_equal(row, alone[i][0]) for i, row in enumerate(rows))
     backend.commit([0, *branches[-1]])
-    return same and np.array_equal(_pass(backend, [after]), behind)
+    return same and all(
+        np.array_equal(row, expected[i])
+        for start in range(0, _BEHIND, 2)
+        for i, row in enumerate(_fork(backend, *behind[start : start + 2], tokens[0]), start)
+    )
+
+
+def _fork(backend: Backend, first: int, second: int, other: int) -> FloatArray:
+    """The rows of two tokens, while another one lies between them for the time of the pass."""
+    rows = backend.forward([first, other, second], [-1, 0, 0])[[0, 2]]
+    backend.commit([0, 2])
+    return rows
 
 
 def _extend(backend: Backend, tokens: Tokens, alone: list[FloatArray], base: int) -> None:

@@ -10,6 +10,7 @@ from edgespec.backends.base import Backend, Capabilities
 from edgespec.types import Clock, FloatArray, Tokens
 
 _DRAFT_PASSES = 4
+_TREE_ROWS = 8
 
 
 class Stopwatch:
@@ -66,3 +67,22 @@ def draft_seconds(backend: Backend, tokens: Tokens, clock: Clock = time.perf_cou
         seconds.append(clock() - started)
     backend.truncate(start)
     return min(seconds)
+
+
+def draft_row(
+    backend: Backend, tokens: Tokens, single: float, clock: Clock = time.perf_counter
+) -> float | None:
+    """What each further row adds to a pass of a draft model, as a share of a `single` token's seconds.
+
+    None where it cannot take branches.
+    """
+    able, n = backend.capabilities, _TREE_ROWS
+    if not able.tree or able.max_rows < n or backend.length + n > backend.n_ctx or len(tokens) < n:
+        return None
+    seconds = []
+    for _ in range(_DRAFT_PASSES):
+        started = clock()
+        backend.forward(tokens[:n])
+        backend.commit(())
+        seconds.append(clock() - started)
+    return max(0.0, min(seconds) / single - 1.0) / (n - 1)

@@ -9,6 +9,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
+from edgespec.control.branching import LEVELS, depths, typical, work
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
 from edgespec.control.ledger import Bets, Branches, Ledger, price_of_risk, urgency
@@ -23,6 +24,9 @@ _SURE = 0.85
 _MEMORY = 0.9
 _RECENT = 32
 _GIVE_UP = 32
+_REVIEWED = 64
+"""Rounds after which chains and trees of the draft model are compared anew."""
+_CLEARLY = 1.03
 _COUNTS = np.arange(1.0, MOST_ROWS + 1)
 
 
@@ -31,7 +35,8 @@ class Controller:
 
     A draft of n tokens emits 1 + a_1 + ... + a_n in expectation and costs D(n) + V(n+1). Plain decoding
     is n = 0. All row counts are compared, so the stairs of V do not matter. `row_counts`: those allowed
-    (n + 1), None for all. `trees`: drafts may branch where the backend can.
+    (n + 1), None for all. `trees`: drafts may branch where the backend can; those of the draft model where
+    that pays, by `cost.draft_row`.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class Controller:
         self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._missed: dict[Source, int] = {}
         self._drafting: Drafting | None = None
+        self._levels = 0
         self._idle = 0.0
         self._price = _PRICE * price_of_risk(cost.relative[2:])
 
@@ -91,10 +97,31 @@ class Controller:
         return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
     def _model_can_pay(self) -> bool:
+        """Also settles whether it drafts trees: where a typical one clearly beats a typical chain."""
         n = min(self._most, _AHEAD)
         cost = self.cost.relative[2 : n + 2] + np.arange(1, n + 1) * self._each
         rate = Bets(np.full(n, self.calibration.drafting)).emitted / cost
-        return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
+        best = float(rate.max(initial=0.0, where=self._allowed[1 : n + 1]))
+        self._levels = 0
+        if self._trees and self.cost.draft_row is not None and n:
+            rates = {levels: self._typical_rate(n, levels) for levels in LEVELS}
+            levels = max(rates, key=lambda levels: rates[levels])
+            self._levels = levels if rates[levels] > _CLEARLY * max(best, 1.0) else 0
+            best = max(best, rates[levels])
+        return best > 1.0
+
+    def _typical_rate(self, most: int, levels: int) -> float:
+        tree, cost = self._typical_tree(most, levels)
+        rate = tree.emitted / cost
+        return float(rate.max(initial=0.0, where=self._allowed[1 : len(rate) + 1]))
+
+    def _typical_tree(self, most: int, levels: int) -> tuple[Bets, NDArray[np.float64]]:
+        """What the draft model's likeliest 1, 2, ... nodes bring, and cost in plain tokens' time."""
+        tree, depth = typical(round(self.calibration.drafting, 2), round(self.calibration.second, 2), levels)
+        if len(depth) > most:
+            tree, depth = Branches(tree.survival[:most], depth[:most]), depth[:most]
+        drafting = self._each * work(depth, self.cost.draft_row or 0.0)
+        return tree, self.cost.relative[2 : len(depth) + 2] + drafting
 
     def plan(self, limit: int, tree: bool = False) -> Plan:
         self._limit = min(limit, self._most)
@@ -102,7 +129,9 @@ class Controller:
         if self._limit < 1 or not self._active:
             self._plan = Plan()
         else:
-            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree and self._trees)
+            tree = tree and self._trees
+            grow = self._grow if tree and self._levels else None
+            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree, grow)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
@@ -112,9 +141,9 @@ class Controller:
         """
         if not draft.tokens or self._limit < 1 or self._is_wrong(draft):
             return NO_DRAFT
-        drawn = sum(source == "draft" for source in draft.sources)
+        drawn = self._drawn(draft)
         order, bets = self._bets(draft)
-        best, rate = self._best(bets, paid=drawn)
+        best, rate = self._best(bets, self._costs(len(order), drawn, 0), drawn)
         if not drawn and "draft" in self._active and self._model_rate() > rate:
             best = 0
         if draft.q is not None:
@@ -125,6 +154,13 @@ class Controller:
         rank = kept.argsort()
         cut = draft.keep(kept[rank].tolist())
         return replace(cut, survival=tuple(bets.survival[:best][rank].tolist()))
+
+    def _drawn(self, draft: Draft) -> float:
+        """The draft model's work on it, in single tokens."""
+        if self._plan.grow is None:
+            return sum(source == "draft" for source in draft.sources)
+        parents = [p for p, source in zip(draft.parents, draft.sources, strict=True) if source == "draft"]
+        return float(work(depths(parents), self.cost.draft_row or 0.0)[-1]) if parents else 0.0
 
     def _bets(self, draft: Draft) -> tuple[NDArray[np.int64], Bets]:
         """The nodes from the likeliest to be reached on, parents first, and what is won with so many."""
@@ -148,12 +184,11 @@ class Controller:
         pairs = zip(evidence[: self._limit], sources, strict=False)
         return np.array([chance(e, table_of(source, False)) for e, source in pairs])
 
-    def _best(self, bets: Bets, *, paid: int = 0, ahead: int = 0) -> tuple[int, float]:
+    def _best(self, bets: Bets, cost: NDArray[np.float64], paid: float = 0.0) -> tuple[int, float]:
         """(tokens, expected rate in plain tokens) of the best draft; (0, 1.0) if none beats plain.
 
-        `paid` tokens have been drawn from the draft model; `ahead` more would be, one for each beyond.
+        `cost`: of the round, `[n]`; for `paid` tokens of the draft model it is spent already.
         """
-        cost = self._costs(len(bets.survival), paid, ahead)
         usable = self._usable(cost, bets)
         if not usable.any():
             return 0, 1.0
@@ -166,8 +201,11 @@ class Controller:
         plain = 1.0 / (1.0 + paid * self._each)
         return (best + 1, float(rate[best])) if rate[best] > plain else (0, 1.0)
 
-    def _costs(self, n: int, paid: int, ahead: int) -> NDArray[np.float64]:
-        """Plain tokens' time of rounds with drafts of 1 ... n tokens."""
+    def _costs(self, n: int, paid: float, ahead: int) -> NDArray[np.float64]:
+        """Plain tokens' time of rounds with drafts of 1 ... n tokens.
+
+        `paid` tokens have been drawn from the draft model; `ahead` more would be, one for each beyond.
+        """
         cost = self.cost.relative[2 : n + 2] + paid * self._each
         if ahead:
             cost[n - ahead :] += _COUNTS[:ahead] * self._each
@@ -186,7 +224,10 @@ class Controller:
     def _model_rate(self) -> float:
         """What the draft model may be expected to bring before it has drafted."""
         n = min(self._limit, _AHEAD)
-        rate = self._best(Bets(np.full(n, self.calibration.drafting)), ahead=n)[1]
+        if self._plan.grow is not None:
+            rate = self._best(*self._typical_tree(n, self._levels))[1]
+        else:
+            rate = self._best(Bets(np.full(n, self.calibration.drafting)), self._costs(n, 0, n))[1]
         return max(rate, self._pace) if rate > 1.0 else 1.0
 
     def _choose(self, drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
@@ -215,6 +256,39 @@ class Controller:
                 return "copy"
         return "draft" if going_on > now else "stop"
 
+    def _grow(self, tree: Draft) -> tuple[Draft, bool]:
+        """The nodes whose rate is not under the pace, and whether one more level will hold some.
+
+        Its nodes are taken to be typical; it costs a pass over all that is there.
+        """
+        each, pace = self._each, max(1.0, self._pace)
+        if self._is_off("draft"):
+            return tree, not tree.tokens and each <= _PROBE_SHARE * self._idle
+        if not tree.tokens:
+            return tree, each <= self._ledger.budget and self._model_rate() > 1.0
+        order, bets = self._bets(tree)
+        value = self._worth(bets.emitted, pace)
+        best = int(value.argmax()) + 1 if value.max() > -np.inf else len(order)
+        kept = np.sort(order[:best])
+        tree = tree.keep(kept.tolist())
+        survival = bets.survival[:best][order[:best].argsort()]
+        depth = depths(tree.parents)
+        row = self.cost.draft_row or 0.0
+        spent = float(work(depth, row)[-1]) * each
+        costs = each * (1.0 + row * (best - 1))
+        last = survival[depth == depth[-1]]
+        first, second = self.calibration.drafting, self.calibration.second
+        longer = np.concatenate((survival, last * first, last * (1.0 - first) * second))
+        longer = -np.sort(-longer)[: self._limit]
+        gain = self._worth(1.0 + longer.cumsum(), pace).max() - value.max()
+        goes_on = best < self._limit and spent + costs <= self._ledger.budget and gain > pace * costs
+        return replace(tree, survival=tuple(survival.tolist())), bool(goes_on)
+
+    def _worth(self, emitted: NDArray[np.float64], pace: float) -> NDArray[np.float64]:
+        """Expected tokens less cost at this pace, of verifying 1, 2, ... nodes."""
+        n = len(emitted)
+        return np.where(self._allowed[1 : n + 1], emitted - pace * self.cost.relative[2 : n + 2], -np.inf)
+
     def observe(self, outcome: Outcome) -> None:
         n = len(outcome.draft)
         counted = self.cost.observe_verify(n + 1, outcome.t_verify)
@@ -222,10 +296,11 @@ class Controller:
         for offer in outcome.offers:
             self._learn(offer)
             if offer.draft.sources[0] == "draft":
-                drawn = sum(source == "draft" for source in offer.draft.sources)
-                self.cost.observe_draft("draft", drawn, outcome.t_propose)
+                self.cost.observe_draft("draft", self._drawn(offer.draft), outcome.t_propose)
                 drew = True
         self._rounds += 1
+        if self._rounds % _REVIEWED == 0 and "draft" in self._active:
+            self._model_can_pay()
         self._idle = 0.0 if drew else self._idle + outcome.emitted
         if not n and not drew:
             self._ledger.add(outcome.emitted, float(outcome.emitted))

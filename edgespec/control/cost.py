@@ -26,8 +26,18 @@ class CostModel:
     further than a factor of 2 from the estimate count as that.
     """
 
-    def __init__(self, verify: Mapping[int, float], draft: Mapping[Source, float] | None = None) -> None:
-        """`verify`: measured seconds by row count, at least for 1. `draft`: seconds a drafted token."""
+    def __init__(
+        self,
+        verify: Mapping[int, float],
+        draft: Mapping[Source, float] | None = None,
+        draft_row: float | None = None,
+    ) -> None:
+        """`verify`: measured seconds by row count, at least for 1. `draft`: seconds a drafted token.
+
+        `draft_row`: what another row adds to a pass of the draft model, as a share of one row; None where it
+        cannot branch.
+        """
+        self.draft_row = draft_row
         self._measured = {n: s for n, s in verify.items() if 0 < s < math.inf}
         if 1 not in self._measured:
             raise ValueError("the cost of one row must be known")
@@ -81,8 +91,8 @@ class CostModel:
             self._measured[n] = seconds * (self._calibrated.get(n, seconds) / seconds) ** _RECALL
         self._relative = None
 
-    def observe_draft(self, source: Source, tokens: int, seconds: float) -> None:
-        """Learn from a proposer that took this long for so many tokens."""
+    def observe_draft(self, source: Source, tokens: float, seconds: float) -> None:
+        """Learn from a proposer that took this long for so many tokens, or for work that takes as long."""
         if tokens < 1 or not 0 <= seconds < math.inf:
             return
         each = seconds / tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from edgespec.types import Draft, Outcome, Plan, Source, Status
 
@@ -30,7 +31,9 @@ class FixedPolicy:
     def plan(self, limit: int, tree: bool = False) -> Plan:
         loose = Plan(self._sources, min(self._depth, limit), self._row_counts)
         most = loose.fit(loose.max_draft)
-        self._plan = Plan(self._sources, most, self._row_counts, tree=tree and self._trees)
+        self._plan = Plan(self._sources, most, self._row_counts)
+        if tree and self._trees:
+            self._plan = replace(self._plan, tree=True, grow=lambda draft: (draft, len(draft) < most))
         return self._plan if self._plan.max_draft else Plan()
 
     def trim(self, draft: Draft) -> Draft:

@@ -25,6 +25,7 @@ _TOGETHER = ("draft", "suffix", "ngram")
 """Sources whose evidence means the same, or whose kinds differ; all others are counted apart."""
 BESIDE = "+"
 _BESIDE = 0.8
+_SECOND = 0.3
 
 Bin = tuple[str, int, int]
 _NONE = (0.0, 0.0)
@@ -109,6 +110,12 @@ class Calibration:
         """Mean hit rate of the draft model's tokens, with a cautious start."""
         mine = [count for (name, *_), count in self._counts.items() if name == "draft"]
         return (sum(h for h, _ in mine) + 8.5) / (sum(n for _, n in mine) + 10.0)
+
+    @property
+    def second(self) -> float:
+        """The same of its other tokens where the likelier ones are wrong."""
+        others = [count for (name, *_), count in self._counts.items() if name == "draft" + BESIDE]
+        return (sum(h for h, _ in others) + 10.0 * _SECOND) / (sum(n for _, n in others) + 10.0)
 
     def as_json(self) -> list[list[Any]]:
         return [[*where, hits, n] for where, (hits, n) in sorted(self._counts.items())]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.errors import RollbackError
+from edgespec.proposers.branching import Child, branched
 from edgespec.proposers.guided import guided
 from edgespec.proposers.suffix import SuffixProposer
 from edgespec.sampling import Sampler, confidence
@@ -18,6 +19,7 @@ from edgespec.types import (
     Distribution,
     Draft,
     FloatArray,
+    Grow,
     Plan,
     SamplingSettings,
     Source,
@@ -26,9 +28,12 @@ from edgespec.types import (
     common_prefix,
 )
 
+_WIDTH = 3
+"""Children of a node."""
+
 
 class ModelProposer:
-    """A small model with the target's vocabulary.
+    """A small model with the target's vocabulary. It drafts a chain, or a tree where `plan.grow` says so.
 
     `n_shared`: ids from here on exist in one of the two only and are never drafted. In coupled mode it
     picks its tokens with the same noise as the target; in rejection mode it samples and reports q.
@@ -69,6 +74,8 @@ class ModelProposer:
         if room < 1:
             self._say_full(room)
             return NO_DRAFT
+        if plan.grow is not None and not self._samples and self._backend.capabilities.tree:
+            return self._tree(history, plan.grow, min(room, self._backend.capabilities.max_rows))
         qs: list[Distribution] = []
 
         def draw(path: list[int]) -> tuple[int, float]:
@@ -81,6 +88,24 @@ class ModelProposer:
         guide = None if self._samples or self._guide is None else self._guide.match(history)
         draft = guided(draw, guide, plan, room, whole=self._samples)
         return replace(draft, q=tuple(qs)) if self._samples else draft
+
+    def _tree(self, history: Tokens, grow: Grow, most: int) -> Draft:
+        """The whole tree goes through every pass: what is not committed is gone with the next one."""
+
+        def look(tree: Draft, ends: Sequence[int]) -> list[list[Child]]:
+            if not tree.tokens:
+                return [self._children(self._catch_up(history), history, [])]
+            rows = self._backend.forward(tree.tokens, tree.parents)
+            found = [self._children(rows[end, : self._n_shared], history, tree.path(end)) for end in ends]
+            self._backend.commit(())
+            return found
+
+        return branched(look, None if self._guide is None else self._guide.match(history), grow, most)
+
+    def _children(self, row: FloatArray, history: Tokens, path: list[int]) -> list[Child]:
+        found = self._sampler.choices(row, history, path, _WIDTH)
+        known = [confidence(row), *(share for _, share in found[1:])]
+        return [(token, share, why) for (token, share), why in zip(found, known, strict=True)]
 
     def _pick(self, row: FloatArray, history: Tokens, path: list[int]) -> tuple[int, Distribution | None]:
         if not self._samples:

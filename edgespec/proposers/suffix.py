@@ -23,6 +23,13 @@ class Match:
     def copy(self) -> Match:
         return Match(self._automaton, self._state, self.length)
 
+    def after(self, tokens: Tokens) -> Match:
+        """Where the text stands with these behind it."""
+        match = self.copy()
+        for token in tokens:
+            match.advance(token)
+        return match
+
     def next(self) -> tuple[int, Evidence] | None:
         """The most frequent continuation, the latest among equals; None if the match has none."""
         a = self._automaton

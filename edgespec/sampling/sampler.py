@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edgespec.sampling import noise
-from edgespec.sampling.transform import changes_logits, greedy, normalised, penalised, point, survivors
+from edgespec.sampling.transform import changes_logits, greedy, normalised, penalised, point, survivors, top_k
 from edgespec.types import Distribution, FloatArray, SamplingSettings
 
 
@@ -32,6 +34,32 @@ class Sampler:
             return int(ids[0])
         position = len(history) + len(path)
         return int(ids[np.argmax(logits + noise.gumbel(self.settings.seed, position, noise.CHOICE, ids))])
+
+    def choices(
+        self, row: FloatArray, history: Sequence[int], path: Sequence[int], most: int
+    ) -> list[tuple[int, float]]:
+        """What `choose` gives, then what it would give without that, and so on.
+
+        With each its share of what those before it leave, under the same noise: how clear the choice is.
+        """
+        row = self._changed(row, history, path)
+        scores: NDArray[Any] = row
+        ids = None
+        if self.settings.temperature <= 0:
+            greedy(row)
+        else:
+            ids, logits = survivors(row, self.settings)
+            position = len(history) + len(path)
+            scores = logits + noise.gumbel(self.settings.seed, position, noise.CHOICE, ids)
+        best = top_k(scores, most)
+        weights = np.exp(scores - scores[best[0]])
+        left = float(weights.sum(dtype=np.float64))
+        found = []
+        for at in best[weights[best] > 0.0]:
+            weight = float(weights[at])
+            found.append((int(at if ids is None else ids[at]), min(1.0, weight / left)))
+            left = max(left - weight, 1e-300)
+        return found
 
     def distribution(self, row: FloatArray, history: Sequence[int], path: Sequence[int] = ()) -> Distribution:
         """p after every transform; a point mass at temperature 0."""

@@ -96,6 +96,8 @@ class Decoding:
 def policies(exact):
     for name in ("suffix", "ngram", "draft"):
         yield name, FixedPolicy((name,), DEPTH, row_counts=exact)
+    for name in ("suffix", "draft"):
+        yield f"{name}, trees", FixedPolicy((name,), 2 * DEPTH + 1, row_counts=exact, trees=True)
 
 
 @pytest.mark.parametrize("how", SAMPLINGS)
@@ -103,7 +105,7 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
     assert max(exact) >= 4, f"only {exact} rows are exact here: nothing to test"
     sampling, totals, decode = SAMPLINGS[how], {}, Decoding(*models)
     recycling = FixedPolicy(("recycling",), DEPTH, row_counts=exact)
-    cheap = CostModel({n: 0.02 + 0.001 * n for n in range(1, 17)}, {"draft": 0.002})
+    cheap = CostModel({n: 0.02 + 0.001 * n for n in range(1, 17)}, {"draft": 0.002}, 0.01)
     every = ("suffix", "ngram", "recycling", "draft")
     controller = Controller(every, cheap, draft_max=7, row_counts=exact, trees=True)
     for i, (prompt, about) in enumerate(zip(prompts, PROMPTS, strict=True)):
@@ -121,6 +123,7 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
     print(f"\n{how}, exact rows {exact}: drafted and accepted {totals}")
     assert totals["draft"][0] == totals["draft"][1] > 0, "the same weights are always right"
     assert totals["suffix"][1] > 0
+    assert totals["draft, trees"][0] > totals["draft, trees"][1] > 0
 
 
 @pytest.mark.parametrize("how", SAMPLINGS)

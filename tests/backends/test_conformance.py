@@ -23,6 +23,7 @@ pytestmark = pytest.mark.model
 COUNTS = (2, 3, 4, 5, 6, 8, 12)
 EXACT_TREES = ("scripted", "llamacpp", "ik", "mlx")
 """On a CPU. ONNX Runtime adds up scores by their place in the cache, where siblings lie in between."""
+TREES = (("suffix", "trees"), ("draft", "trees"))
 SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
 
 
@@ -372,7 +373,7 @@ class Switch:
 @pytest.mark.parametrize("how", SAMPLINGS)
 def test_text_with_speculation_is_text_without(how, subject, model, backend, exact, exact_trees):
     """In exact mode, for every proposer, at every temperature: ids are equal."""
-    draft = subject.open(max_rows=1)
+    draft = subject.open(max_rows=8)
     proposers = {
         "suffix": SuffixProposer(),
         "ngram": NgramProposer(),
@@ -380,7 +381,7 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
     }
     switch = Switch()
     session = Session(backend, model.vocabulary.is_eog, switch, proposers)
-    ways = [(), *((name,) for name in proposers), *((("suffix", "trees"),) if exact_trees else ())]
+    ways = [(), *((name,) for name in proposers), *(TREES if exact_trees else ())]
     drafted = dict.fromkeys(ways, 0)
     branched = 0
     for prompt in (subject.ids[:48], subject.forced[1]):
@@ -400,4 +401,5 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
     print(f"\n{subject.name}, {how}, rows {exact}: drafted {drafted}, {branched} trees")
     if max(exact) > 1:
         assert drafted["draft",]
+        assert branched > 0 or not exact_trees
         assert how == "sampled" or all(n for way, n in drafted.items() if way)

@@ -7,7 +7,7 @@ from engine_kit import N_VOCAB, looping
 
 from edgespec.backends.rows import exact_rows
 from edgespec.backends.scripted import Faults, ScriptedBackend, SimulatedClock
-from edgespec.calibration import SECONDS, Measured, Measurements, Survey, draft_seconds
+from edgespec.calibration import SECONDS, Measured, Measurements, Survey, draft_row, draft_seconds
 from edgespec.calibration.cost import Stopwatch
 from edgespec.calibration.survey import COUNTS
 from edgespec.errors import Cancelled
@@ -250,6 +250,19 @@ def test_a_draft_models_token_is_timed_and_leaves_nothing_behind():
     clock = SimulatedClock()
     backend = ScriptedBackend(looping(), N_VOCAB, clock=clock, seconds=lambda n: 0.25 * n)
     assert draft_seconds(backend, TEXT, clock) == pytest.approx(0.25)
+    assert backend.length == 0
+
+
+@pytest.mark.parametrize(
+    ("faults", "expected"), [(Faults(), 0.1), (Faults(tree=False), None), (Faults(max_rows=4), None)]
+)
+def test_a_further_row_of_a_draft_model_is_timed_where_it_can_branch(faults, expected):
+    clock = SimulatedClock()
+    backend = ScriptedBackend(
+        looping(), N_VOCAB, clock=clock, seconds=lambda n: 0.2 + 0.02 * (n - 1), faults=faults
+    )
+    each = draft_seconds(backend, TEXT, clock)
+    assert draft_row(backend, TEXT, each, clock) == (expected and pytest.approx(expected))
     assert backend.length == 0
 
 

@@ -71,6 +71,36 @@ def test_every_proposer_at_every_depth_gives_plain_ids(kind, make, sampling):
         assert with_proposer(kind, logits, depth, sampling).ids == expected
 
 
+@pytest.mark.parametrize("kind", ["ngram", "suffix", "same model", "other model"])
+@pytest.mark.parametrize(
+    ("make", "sampling"), [(looping, SHAPED_GREEDY), (wandering, HOT), (wandering, SHAPED)]
+)
+def test_drafts_that_branch_give_plain_ids(kind, make, sampling):
+    logits, branched = make(), 0
+    expected = plain(logits, sampling=sampling).ids
+    for depth in DEPTHS:
+        made = proposer(kind, logits)
+        policy = FixedPolicy((made.name,), depth, trees=True)
+        got = answer(session(ScriptedBackend(logits, N_VOCAB), made, policy=policy), PROMPT, 60, sampling)
+        assert got.ids == expected
+        branched += sum(not outcome.draft.is_chain for outcome in got.outcomes)
+    assert (branched > 0) == (kind != "ngram")
+
+
+@pytest.mark.parametrize("kind", ["suffix", "other model"])
+def test_branches_under_rejection_are_repeatable_and_models_do_not_branch(kind):
+    def run():
+        logits = wandering()
+        made = proposer(kind, logits)
+        policy = FixedPolicy((made.name,), 6, trees=True)
+        s = session(ScriptedBackend(logits, N_VOCAB), made, policy=policy)
+        return answer(s, PROMPT, 80, HOT, verify="rejection")
+
+    got = run()
+    assert got.ids == run().ids
+    assert any(not outcome.draft.is_chain for outcome in got.outcomes) == (kind == "suffix")
+
+
 @pytest.mark.parametrize("kind", ["ngram", "suffix", "memory", "recycling", "same model", "tree"])
 def test_speculation_really_happens_in_these_tests(kind):
     got = with_proposer(kind, looping(), 5, GREEDY)
