@@ -69,7 +69,7 @@ class Calibrator:
 
     @property
     def draft_row(self) -> float | None:
-        """What another row adds to a pass of the draft model; None where it was not measured or cannot branch."""
+        """What another row adds to a pass of the draft model; None where it cannot branch."""
         row = self.stored.get(self._row_name)
         return row if self.drafting and isinstance(row, float) and 0.0 <= row < math.inf else None
 

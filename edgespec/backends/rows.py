@@ -16,7 +16,9 @@ KERNEL_LENGTHS = (256, 1024, 4096, 16384)
 LEAST_ROWS = 6
 """A row count is judged by at least so many rows, in several passes if need be."""
 _ENOUGH_FAILURES = 2
-_BRANCHES, _BEHIND = 3, 8
+_BRANCHES = 3
+BEHIND = 8
+"""Tokens behind a tree on which it is judged, too."""
 
 
 def band(length: int) -> int:
@@ -90,18 +92,18 @@ def tried_trees(
 ) -> Generator[tuple[int, bool], None, None]:
     """One after another (row count, is a tree of so many rows exact?), of a root and three branches.
 
-    A tree is exact where each of its rows, and the rows of small trees behind the branch that was kept, equal
-    single-row decoding bit for bit. Otherwise as `tried_rows`; yields nothing where the backend takes no trees.
+    A tree is exact where each of its rows, and the rows of small trees behind the branch that was kept,
+    equal single-row decoding bit for bit. Otherwise as `tried_rows`; yields nothing where there are no trees.
     """
     start, able = backend.length, backend.capabilities
     if not able.tree or (start and able.rollback != "exact"):
         return
-    limit = min(able.max_rows, len(tokens) - _BEHIND, backend.n_ctx - start - _BEHIND)
+    limit = min(able.max_rows, len(tokens) - BEHIND, backend.n_ctx - start - BEHIND)
     asked = sorted({n for n in counts if 2 < n <= limit})
     if not asked:
         return
     tokens = tokens[: backend.n_ctx - start]
-    stretch = tokens[-asked[-1] - _BEHIND :]
+    stretch = tokens[-asked[-1] - BEHIND :]
     prefix = tokens[: len(tokens) - len(stretch)]
     try:
         _append(backend, prefix)
@@ -114,7 +116,7 @@ def tried_trees(
 
 def _is_exact_tree(backend: Backend, stretch: Tokens, n: int, base: int, prefix: Tokens) -> bool:
     """The branches take turns, so that no path lies in neighbouring rows. The longest is kept."""
-    tokens, behind, root = stretch[:n], stretch[n : n + _BEHIND], [*prefix, stretch[0]]
+    tokens, behind, root = stretch[:n], stretch[n : n + BEHIND], [*prefix, stretch[0]]
     branches = sorted((range(i, n, _BRANCHES) for i in range(1, min(_BRANCHES, n - 1) + 1)), key=max)
     alone = {0: _pass(backend, tokens[:1])}
     for branch in branches:
@@ -127,8 +129,8 @@ def _is_exact_tree(backend: Backend, stretch: Tokens, n: int, base: int, prefix:
     backend.commit([0, *branches[-1]])
     return same and all(
         np.array_equal(row, expected[i])
-        for start in range(0, _BEHIND, 2)
-        for i, row in enumerate(_fork(backend, *behind[start : start + 2], tokens[0]), start)
+        for start in range(0, BEHIND, 2)
+        for i, row in enumerate(_fork(backend, behind[start], behind[start + 1], tokens[0]), start)
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from edgespec.backends.base import Backend
-from edgespec.backends.rows import LEAST_ROWS, hopeless, tried_rows, tried_trees
+from edgespec.backends.rows import BEHIND, LEAST_ROWS, hopeless, tried_rows, tried_trees
 from edgespec.calibration.cost import Stopwatch
 from edgespec.calibration.store import Measurements
 from edgespec.types import Clock, Tokens
@@ -114,7 +114,8 @@ class Survey:
         """One that is not exact is enough to know."""
         if not self._backend.capabilities.tree or set(known.tried_trees) - set(known.exact_trees):
             return []
-        return [n for n in _shapes(known.exact) if n in self._counts and n not in known.tried_trees]
+        room = min(self._backend.n_ctx, len(self._tokens)) - BEHIND
+        return [n for n in _shapes(known.exact) if n <= room and n not in known.tried_trees]
 
     def _untimed(self, known: Measured) -> list[int]:
         return [n for n in (1, *self._counts) if n not in (known.seconds or {})]
@@ -175,7 +176,7 @@ class Survey:
         self, watch: Stopwatch, found: _Findings, fits: Callable[[int], bool]
     ) -> Generator[None, None, None]:
         # What the cache holds already makes it as long as the first tokens would.
-        spare = max(len(self._tokens) - max(COUNTS) - 2, 0)
+        spare = max(len(self._tokens) - max(COUNTS) - BEHIND - 2, 0)
         tokens = self._tokens[min(watch.length, spare) :]
         untried = self._untried(found.measured)
         with closing(tried_rows(watch, tokens, untried)) as trials:
@@ -192,7 +193,7 @@ class Survey:
             yield
         untried = [] if untried else self._untried_trees(found.measured)
         with closing(tried_trees(self._backend, tokens, untried)) as trials:
-            while untried and fits(untried[0] + 2) and (trial := next(trials, None)):
+            while untried and fits(untried[0] + BEHIND) and (trial := next(trials, None)):
                 found.add_tree(*trial)
                 untried = self._untried_trees(found.measured)
                 yield

@@ -96,6 +96,9 @@ class Decoding:
 def policies(exact):
     for name in ("suffix", "ngram", "draft"):
         yield name, FixedPolicy((name,), DEPTH, row_counts=exact)
+
+
+def tree_policies(exact):
     for name in ("suffix", "draft"):
         yield f"{name}, trees", FixedPolicy((name,), 2 * DEPTH + 1, row_counts=exact, trees=True)
 
@@ -108,12 +111,13 @@ def test_text_with_speculation_is_text_without_in_exact_mode(how, models, prompt
     cheap = CostModel({n: 0.02 + 0.001 * n for n in range(1, 17)}, {"draft": 0.002}, 0.01)
     every = ("suffix", "ngram", "recycling", "draft")
     controller = Controller(every, cheap, draft_max=7, row_counts=exact, trees=True)
+    others = [("all, by the controller", controller), ("recycling", recycling)]
     for i, (prompt, about) in enumerate(zip(prompts, PROMPTS, strict=True)):
         decode(prompt, sampling, tokens=1)
         expected, *_ = decode(prompt, sampling)
         for name, policy in (
             *policies(exact),
-            *([("all, by the controller", controller), ("recycling", recycling)] if i % 3 == 0 else []),
+            *([*tree_policies(exact), *others] if i % 3 == 0 else []),
         ):
             ids, drafted, accepted = decode(prompt, sampling, policy)
             assert ids == expected, f"{name} on {about['id']}"

@@ -21,7 +21,7 @@ from tests.backends.reference import agreement, forced
 pytestmark = pytest.mark.model
 
 COUNTS = (2, 3, 4, 5, 6, 8, 12)
-EXACT_TREES = ("scripted", "llamacpp", "ik", "mlx")
+EXACT_TREES = ("scripted", "llamacpp", "mlx")
 """On a CPU. ONNX Runtime adds up scores by their place in the cache, where siblings lie in between."""
 TREES = (("suffix", "trees"), ("draft", "trees"))
 SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
@@ -220,6 +220,32 @@ def test_a_tree_leaves_what_a_chain_of_the_accepted_path_leaves(
         assert np.array_equal(later, expected_later)
     assert agreement(expected, rows).kl < 1e-2
     assert agreement(expected_later, later).kl < 1e-2
+
+
+def test_answers_of_many_trees_equal_single_rows(subject, backend, exact, exact_trees):
+    """What earlier rounds dropped must not change the order in which later rows are added up."""
+    if not exact_trees:
+        return
+    ids, rng, at = subject.ids, np.random.default_rng(1), 40
+    extend(backend, ids[:at])
+    alone = plain(backend, ids[at : at + 60])
+    backend.truncate(at)
+    while at < 90:
+        tokens, parents, path = [ids[at]], [-1], [0]
+        while len(tokens) + 3 in exact or len(tokens) == 1:
+            right, above = int(rng.integers(3)), path[-1]
+            path.append(len(tokens) + right)
+            tokens += [ids[at + len(path) - 1] if i == right else int(rng.integers(90)) for i in range(3)]
+            parents += [above] * 3
+        rows = backend.forward(tokens, parents)[path]
+        if len(tokens) in exact:
+            assert np.array_equal(rows, alone[at - 40 : at - 40 + len(path)])
+        kept = path[: int(rng.integers(1, len(path) + 1))]
+        backend.commit(kept)
+        at += len(kept)
+        if at % 5 == 0:
+            at -= 2
+            backend.truncate(at)
 
 
 def test_measuring_trees_leaves_the_cache_as_it_was(subject, backend):

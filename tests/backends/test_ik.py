@@ -9,7 +9,7 @@ import pytest
 from edgespec.backends import ik, llamacpp
 from edgespec.backends.base import LoadOptions
 from edgespec.backends.rows import exact_rows
-from edgespec.errors import ModelFileError
+from edgespec.errors import BackendError, ModelFileError
 
 COUNTS = (2, 3, 4, 5, 8, 16)
 
@@ -121,3 +121,13 @@ def test_a_long_prompt_gives_the_row_that_its_tokens_give_alone(smollm2_path):
         backend.commit([0])
     backend.close()
     assert np.array_equal(together, alone)
+
+
+@pytest.mark.model
+def test_it_takes_no_branches(smollm2_path):
+    """Where 128 places end inside a tree, its attention leaves out rows that are not hidden."""
+    backend = ik.load(smollm2_path, LoadOptions(n_ctx=128, n_threads=1)).backend
+    assert not backend.capabilities.tree
+    with pytest.raises(BackendError, match="branches"):
+        backend.forward([1, 2, 3], [-1, 0, 0])
+    backend.close()

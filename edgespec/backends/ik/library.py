@@ -90,7 +90,19 @@ def library() -> Library:
 
     log = capture_log(lib, errors)
     package.llama_backend_init()
-    return Library("ik", "ik_llama.cpp", VERSION, native, lib, is_control, errors, log, tells_abort=False)
+    # Its attention skips 128 rows where the first of them is hidden, as a branch may be.
+    return Library(
+        "ik",
+        "ik_llama.cpp",
+        VERSION,
+        native,
+        lib,
+        is_control,
+        errors,
+        log,
+        tells_abort=False,
+        branches=False,
+    )
 
 
 def _bind(package: Any) -> SimpleNamespace:

@@ -54,7 +54,7 @@ def _open(lib: Library, model: Any, path: Path, options: LoadOptions, repack: bo
 
     params = native.llama_context_default_params()
     opening.set_sizes(params, sizes)
-    params.n_seq_max = 1 if recurrent else min(sizes.max_rows, opening.MAX_SEQUENCES)
+    params.n_seq_max = 1
     params.flash_attn = flash
     params.type_k, params.type_v = KV_TYPES[type_k], KV_TYPES[type_v]
     context = opening.make_context(lib, model, path, params)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgespec.backends.base import Capabilities, Rollback
 from edgespec.backends.llama.batch import Batch
-from edgespec.backends.llama.library import Library, native_flag_test
+from edgespec.backends.llama.library import MAX_SEQUENCES, Library, native_flag_test
 from edgespec.backends.tree import Tree
 from edgespec.errors import BackendError, Cancelled, RollbackError
 from edgespec.types import FloatArray, Tokens
@@ -20,6 +20,7 @@ from edgespec.types import FloatArray, Tokens
 _NO_SLOT, _ABORTED = 1, 2
 _PARTIAL_ONLY = 1
 _POLLED_CHUNK = 32
+_WHOLE_STATE, _MOST_HOLES = 0, 1024
 
 
 class LlamaBackend:
@@ -44,6 +45,10 @@ class LlamaBackend:
         self._batch = Batch(native.llama_batch(), max(self._n_batch, max_rows))
         self._length = 0
         self._rows = 0
+        self._holes = 0
+        """Places in the cache that rows of trees hold, dropped or not."""
+        self._holding = min(max_rows, MAX_SEQUENCES - 1)
+        """The sequence of these rows."""
         self._tree: Tree | None = None
         self._tokens: Tokens = ()
         self._saved: NDArray[np.uint8] | None = None
@@ -61,7 +66,10 @@ class LlamaBackend:
 
     def _describe(self) -> Capabilities:
         return Capabilities(
-            rollback=self._rollback, tree=self._rollback == "exact", hidden=False, max_rows=self._max_rows
+            rollback=self._rollback,
+            tree=self._rollback == "exact" and self._library.branches,
+            hidden=False,
+            max_rows=self._max_rows,
         )
 
     @property
@@ -117,7 +125,7 @@ class LlamaBackend:
             raise BackendError(f"cannot cut a cache of {self._length} tokens to {length}")
         if length == 0:
             self._native.llama_memory_clear(self._memory, False)
-            self._lost = False
+            self._lost, self._holes = False, 0
         elif self._lost:
             raise RollbackError("the cache was lost in a failed pass; start again from an empty one")
         elif self._rows and length == self._length:
@@ -163,6 +171,8 @@ class LlamaBackend:
             raise BackendError(f"context full: {self._length} + {n} tokens do not fit into {self.n_ctx}")
         if self._aborting:
             raise Cancelled("the forward pass was interrupted")
+        if self._holes and (self._holes > _MOST_HOLES or self._length + self._holes + n > self.n_ctx):
+            self._close_holes()
 
     def _forward_many(self, tokens: Tokens, parents: Sequence[int] | None, rows: str) -> None:
         n = len(tokens)
@@ -195,7 +205,7 @@ class LlamaBackend:
         tree = Tree(parents)
         if not self._capabilities.tree:
             raise BackendError("this model cannot decode several branches in one pass")
-        if rows != "all" or n > self._max_rows:
+        if rows != "all" or n > self._max_rows or tree.n_leaves > self._holding:
             raise BackendError(f"a tree has at most {self._max_rows} rows and gives logits for each")
         return tree
 
@@ -264,11 +274,32 @@ class LlamaBackend:
             raise BackendError(f"rows {list(keep)} are not a path from the root of the draft")
         native, memory, end = self._native, self._memory, self._length + len(keep)
         branch = tree.sequences[keep[-1]][0] if keep else 0
+        if keep:
+            # Attention adds up in the order of places: what is dropped holds its own against later rows.
+            for sequence in range(tree.n_leaves):
+                native.llama_memory_seq_cp(memory, sequence, self._holding, self._length, -1)
+            self._holes += len(tree.parents)
         if branch:
             self._remove(0, self._length)
             native.llama_memory_seq_cp(memory, branch, 0, self._length, end)
         self._clear_branches()
         self._remove(0, end)
+
+    def _close_holes(self) -> None:
+        """Move the rows together, in their order, by way of a copy."""
+        native, context = self._native, self._context
+        size = native.llama_state_seq_get_size_ext(context, 0, _WHOLE_STATE)
+        saved = np.empty(size, np.uint8)
+        pointer = saved.ctypes.data_as(ctypes.POINTER(ctypes.c_uint8))
+        copied = native.llama_state_seq_get_data_ext(context, pointer, size, 0, _WHOLE_STATE)
+        native.llama_memory_clear(self._memory, False)
+        self._holes = 0
+        if (
+            copied != size
+            or native.llama_state_seq_set_data_ext(context, pointer, size, 0, _WHOLE_STATE) != size
+        ):
+            self._lost = True
+            raise RollbackError("the cache was lost when its rows were moved together")
 
     def _clear_branches(self) -> None:
         if self._tree is not None:

@@ -24,6 +24,9 @@ KV_TYPES = {
 }
 """Cache element types by name, as ggml numbers them."""
 
+MAX_SEQUENCES = 256
+"""As the library is built."""
+
 _ERROR_LEVEL = 4
 _CONTINUE_LEVEL = 5
 
@@ -58,6 +61,7 @@ class Library:
 
     `backend`: as the registry has it. `title` names the library to people. `is_control(model, vocab, token)`
     asks the library. `tells_abort`: does an interrupted pass return another status than a whole one?
+    `branches`: does attention see a row whose neighbours are hidden from it?
     `log`: the callback behind `errors`, which must live as long.
     """
 
@@ -70,6 +74,7 @@ class Library:
     errors: Errors
     log: object
     tells_abort: bool = True
+    branches: bool = True
 
 
 def spin_briefly() -> None:

@@ -18,7 +18,6 @@ from edgespec.backends.llama.vocabulary import LlamaVocabulary
 from edgespec.errors import BackendError, Cancelled, ModelFileError, UnsupportedModelError, UsageError
 
 DEFAULT_CONTEXT = 4096
-MAX_SEQUENCES = 256
 _ROOM_TO_MEASURE = 512
 """Contexts from here on measure alike."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from edgespec.backends.base import LoadedModel, LoadOptions, Rollback
 from edgespec.backends.device import cpu_name
 from edgespec.backends.llama import opening
-from edgespec.backends.llama.library import KV_TYPES, Library
+from edgespec.backends.llama.library import KV_TYPES, MAX_SEQUENCES, Library
 from edgespec.backends.llamacpp.amx import amx_is_safe
 from edgespec.backends.llamacpp.library import LOAD_MODES, gpu_names, library
 from edgespec.errors import UnsupportedModelError
@@ -62,8 +62,8 @@ def _open(lib: Library, model: Any, path: Path, options: LoadOptions, repack: bo
 
     params = native.llama_context_default_params()
     opening.set_sizes(params, sizes)
-    params.n_seq_max = 1 if recurrent else min(sizes.max_rows, opening.MAX_SEQUENCES)
-    params.n_outputs_max = sizes.max_rows
+    params.n_seq_max = 1 if recurrent else min(sizes.max_rows + 1, MAX_SEQUENCES)
+    params.n_outputs_max = max(sizes.max_rows, params.n_seq_max)
     params.flash_attn_type = int(flash)
     params.type_k, params.type_v = KV_TYPES[type_k], KV_TYPES[type_v]
     params.offload_kqv = True
