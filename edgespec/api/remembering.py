@@ -47,10 +47,11 @@ class Remembering:
         if len(tokens) < _SHORTEST or max(recalled.values(), default=0) >= _SAME * len(tokens):
             return
         self._new -= 1
-        number, text = self._new, np.array(tokens, np.int32)
+        kept = [*self.proposer.anchor, *tokens]
+        number, text = self._new, np.array(kept, np.int32)
         self.proposer.remember(number, text)
         if self._keep:
-            self._jobs.put(lambda store: self._numbers.update({number: store.add(tokens)}))
+            self._jobs.put(lambda store: self._numbers.update({number: store.add(kept)}))
 
     def close(self) -> None:
         """Wait for the disk, a little. May be called again."""

@@ -29,7 +29,7 @@ def show() -> None:
     if not models:
         write_error("no answers are kept")
         return
-    rows = [(one.model, f"{one.answers:,} answers", f"{one.tokens:,} tokens") for one in models]
+    rows = [(one.model, f"{one.answers:,} answers", f"{one.size / 1e6:,.2f} MB") for one in models]
     Stdout().write(columns(rows, right=(1, 2)) + "\n")
 
 

@@ -43,7 +43,6 @@ class Kept:
 
     model: str
     answers: int
-    tokens: int
     size: int
 
 
@@ -120,7 +119,7 @@ def kept(where: Path | None = None) -> list[Kept]:
         return []
     with _opened(path) as db:
         sql = "SELECT max(name), count(*), sum(length(tokens)) FROM answers GROUP BY model ORDER BY 3 DESC"
-        return [Kept(name, answers, size // 4, size) for name, answers, size in db.execute(sql)]
+        return [Kept(name, answers, size) for name, answers, size in db.execute(sql)]
 
 
 def clear(where: Path | None = None) -> bool:

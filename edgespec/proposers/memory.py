@@ -5,10 +5,13 @@ The global store of SuffixDecoding (Oliaro et al. 2024), as an ordered index tha
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
-from edgespec.proposers.textindex import LEAST, LONGEST, Text, TextIndex
+import numpy as np
+
+from edgespec.proposers.textindex import BEYOND, LEAST, LONGEST, Text, TextIndex
 from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, Tokens, Verdict, chain
 
 _MOST_PLACES = 8
@@ -22,6 +25,7 @@ Place = tuple[TextIndex, int]
 class MemoryProposer:
     """Continues the longest match with an earlier answer as most of the matches did.
 
+    A text is an answer behind the anchor of its prompt, so that the same prompt is a match already.
     `recalled`: text number -> tokens of the present answer that went on as this text did.
     """
 
@@ -29,6 +33,8 @@ class MemoryProposer:
 
     def __init__(self) -> None:
         self.recalled: Counter[int] = Counter()
+        self.anchor: tuple[int, ...] = ()
+        """Eight numbers for the present prompt, beyond all token ids."""
         self._indexes: tuple[TextIndex, ...] = ()
         self._new: list[tuple[int, Text]] = []
         self._newest: TextIndex | None = None
@@ -48,11 +54,13 @@ class MemoryProposer:
 
     def begin(self, history: Tokens) -> None:
         self.recalled.clear()
+        self.anchor = _anchor(history) if history else ()
         self._forget()
+        self._prompt = len(history)
 
     def _forget(self) -> None:
         self._places: list[Place] = []
-        self._length = self._seen = 0
+        self._length = self._seen = self._prompt = 0
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         self._follow(history)
@@ -96,7 +104,13 @@ class MemoryProposer:
             self.recalled[index.number(at - 1)] += n
 
     def _find(self, history: Tokens) -> None:
-        tail = list(history[: -LONGEST - 1 : -1])
+        own = history[max(self._prompt, len(history) - LONGEST) :]
+        self._look_up([*self.anchor, *own])
+        if not self._places and len(own) < LEAST:
+            self._look_up(history[-LONGEST:])
+
+    def _look_up(self, text: Tokens) -> None:
+        tail = list(text[: -LONGEST - 1 : -1])
         indexes: Sequence[TextIndex] = (*self._indexes, self._newest) if self._newest else self._indexes
         best, places = LEAST, list[Place]()
         for index in indexes:
@@ -110,3 +124,8 @@ class MemoryProposer:
 
     def observe(self, verdict: Verdict) -> None:
         pass
+
+
+def _anchor(prompt: Tokens) -> tuple[int, ...]:
+    digest = hashlib.blake2b(np.asarray(prompt, "<i4").tobytes(), digest_size=32).digest()
+    return tuple((np.frombuffer(digest, "<u4") % BEYOND + BEYOND).tolist())

@@ -13,6 +13,8 @@ Text = NDArray[np.int32]
 LONGEST = 32
 """Matches are compared no further back."""
 LEAST = 3
+BEYOND = 1 << 30
+"""No token id is as large; from here on a number may stand for what comes before a text."""
 _ORDERED = 8
 _NEAR = 24
 _END = -1
@@ -42,7 +44,7 @@ class TextIndex:
         return len(self.tokens)
 
     def _ordered(self, codes: NDArray[np.uint8]) -> Text:
-        inside = self.tokens >= 0
+        inside = (self.tokens >= 0) & (self.tokens < BEYOND)
         for back in range(1, LEAST + 1):
             inside[back:] &= self.tokens[:-back] >= 0
         inside[:LONGEST] = False

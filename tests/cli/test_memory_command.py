@@ -34,7 +34,7 @@ def test_it_shows_how_much_is_kept_of_which_model_and_clears_it(said):
     store = Store("a", "Some-Model.gguf")
     for _ in range(2):
         store.add([1] * 600)
-    assert said("show") == (0, "Some-Model.gguf  2 answers  1,200 tokens\n", "")
+    assert said("show") == (0, "Some-Model.gguf  2 answers  0.00 MB\n", "")
     assert said("path") == (0, f"{location()}\n", "")
     assert said("clear") == (0, "", "")
     assert not location().exists()

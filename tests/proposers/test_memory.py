@@ -78,8 +78,8 @@ def test_short_matches_and_unknown_text_draft_nothing():
 def test_an_answer_is_followed_and_a_turn_off_looked_up_anew():
     long = list(range(10, 60))
     memory = proposer(long, [5, 6, 7, 8])
+    memory.begin([1])
     history = [1, *long[:20]]
-    memory.begin(history)
     assert memory.propose(history, PLAN).tokens == tuple(long[20:28])
     history += long[20:25]
     assert memory.propose(history, PLAN).tokens == tuple(long[25:33])
@@ -107,3 +107,33 @@ def test_much_that_is_new_is_still_all_known():
     for text in texts:
         memory.begin(())
         assert memory.propose(text[5:20].tolist(), PLAN).tokens == tuple(text[20:28].tolist())
+
+
+def test_the_same_prompt_is_a_match_before_anything_was_said():
+    prompt, answer = [4, 4, 4, 4], list(range(10, 40))
+    memory = MemoryProposer()
+    memory.begin(prompt)
+    memory.remember(-1, np.array([*memory.anchor, *answer], np.int32))
+    memory.begin(prompt)
+    draft = memory.propose(prompt, PLAN)
+    assert draft.tokens == tuple(answer[:8])
+    assert draft.evidence[0][0] == 8
+    assert memory.propose([*prompt, 10], PLAN).tokens == tuple(answer[1:9])
+    memory.begin([4, 4, 4])
+    assert memory.propose([4, 4, 4], PLAN) == NO_DRAFT
+    assert memory.propose([4, 4, 4, 10, 11, 12], PLAN).tokens == tuple(answer[3:11])
+
+
+def test_a_prompt_that_ends_in_an_earlier_answer_is_continued():
+    memory = proposer(list(range(10, 40)))
+    prompt = [1, 12, 13, 14]
+    memory.begin(prompt)
+    assert memory.propose(prompt, PLAN).tokens == tuple(range(15, 23))
+
+
+def test_anchors_are_never_drafted():
+    memory = MemoryProposer()
+    memory.begin([7])
+    memory.remember(-1, np.array([*memory.anchor, 1, 2, 3], np.int32))
+    for n in range(1, 8):
+        assert memory.propose([7, *memory.anchor[:n]], PLAN) == NO_DRAFT
