@@ -167,12 +167,15 @@ class Controller:
         if draft.is_chain:
             chances = self._chances(draft.evidence, draft.sources)
             return np.arange(len(chances)), Bets(chances)
-        n = len(draft)
+        n, known = len(draft), self.calibration.chance
         survival, depth, taken = np.ones(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1)
-        for i in range(n):
-            parent, source = draft.parents[i], draft.sources[i]
-            table = table_of(source, taken[parent] > 0.0)
-            chance = self.calibration.chance(draft.evidence[i], table) * (1.0 - taken[parent])
+        alone = [known(why, table_of(s, False)) for why, s in zip(draft.evidence, draft.sources, strict=True)]
+        for i in sorted(
+            range(n), key=lambda i: (draft.parents[i], -alone[i])
+        ):  # of siblings the likeliest first
+            parent, chance = draft.parents[i], alone[i]
+            if taken[parent] > 0.0:
+                chance = known(draft.evidence[i], table_of(draft.sources[i], True)) * (1.0 - taken[parent])
             taken[parent] += chance
             survival[i] = chance * survival[parent]
             depth[i] = depth[parent] + 1

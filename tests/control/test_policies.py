@@ -384,3 +384,14 @@ def test_a_proposer_that_is_always_wrong_does_not_silence_the_others_in_one_tree
         offers = (Offer(wrong, ((0, False),)), Offer(right, ((0, True), (1, True))))
         policy.observe(Outcome(draft, min(2, len(draft)), 3, 100, 0.0, 1.0, 0.0, offers, plan))
     assert policy.trim(merge([wrong, right])).sources.count("memory") == 2
+
+
+def test_a_sure_branch_is_not_held_back_by_an_unsure_one_that_was_asked_first():
+    policy = controller(("suffix", "memory"), CURVES["linear"], trees=True)
+    policy.begin()
+    policy.plan(16, True)
+    sure = chain(range(20, 28), "memory", [(32.0, 1.0, 1.0)] * 8)
+    alone = policy.trim(sure)
+    beside = policy.trim(merge([chain((1,), "suffix", [(2.0, 1.0, 1.0)]), sure]))
+    assert len(alone) >= 4
+    assert beside.sources.count("memory") == len(alone)

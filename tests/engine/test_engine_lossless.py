@@ -202,7 +202,7 @@ def test_a_refused_rollback_switches_speculation_off_with_one_notice(kind):
     logits = looping()
     target = ScriptedBackend(logits, N_VOCAB, faults=Faults(refuse_rollback=True))
     notices = []
-    s = session(target, proposer(kind, logits), 5, notify=notices.append)
+    s = session(target, proposer(kind, logits), 5, notify=notices.append, clock=SimulatedClock())
     got = answer(s, PROMPT, 120, HOT)
     assert got.ids == plain(logits, n=120, sampling=HOT).ids
     assert s.tokens == target.tokens == (*PROMPT, *got.ids)[: len(s.tokens)]
