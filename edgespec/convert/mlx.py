@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,17 +84,29 @@ def _count(parameter: Parameter, error: float, rounded: dict[str, Rounded]) -> N
     rounded.setdefault(parameter.source.kind, Rounded(bits)).errors.append(error)
 
 
-def _save(arrays: Iterator[tuple[str, np.ndarray[Any, Any]]], folder: Path) -> None:
-    """Shards of about `_SHARD_BYTES`, and the index of what is where."""
+def _save_file(arrays: _Arrays, path: Path) -> None:
+    """Raises OSError, which the library has only in its text."""
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
+    try:
+        save_file(arrays, path, metadata={"format": "mlx"})
+    except SafetensorError as error:
+        found = re.search(r"os error (\d+)", str(error))
+        if found is None:
+            raise
+        raise OSError(int(found[1]), os.strerror(int(found[1])), str(path)) from error
+
+
+def _save(arrays: Iterator[tuple[str, np.ndarray[Any, Any]]], folder: Path) -> None:
+    """Shards of about `_SHARD_BYTES`, and the index of what is where."""
     shards: list[list[str]] = []
     held: _Arrays = {}
     total = 0
 
     def flush() -> None:
         if held:
-            save_file(held, folder / f"part-{len(shards)}", metadata={"format": "mlx"})
+            _save_file(held, folder / f"part-{len(shards)}")
             shards.append(list(held))
             held.clear()
 

@@ -45,7 +45,8 @@ def test_cancelled_in_the_middle(source, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_full_disk(source, tmp_path):
+@pytest.mark.parametrize("form", ["onnx", "mlx"])
+def test_a_full_disk(source, tmp_path, form):
     disk = tmp_path / "disk"
     disk.mkdir()
     mount, umount = shutil.which("mount"), shutil.which("umount")
@@ -58,7 +59,7 @@ def test_a_full_disk(source, tmp_path):
         pytest.skip(f"no mounts here: {done.stderr.strip()}")
     try:
         with pytest.raises(ConversionError, match=r"disk of .* is full: make room"):
-            convert(source, "onnx", disk / "model", notify=quiet, progress=quiet)
+            convert(source, form, disk / "model", notify=quiet, progress=quiet)
         assert list(disk.iterdir()) == []
     finally:
         subprocess.run([umount, str(disk)], check=True)
