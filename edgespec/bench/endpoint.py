@@ -123,7 +123,11 @@ class Endpoint:
         return "\n".join(self._lines("GET", path, None))
 
     def _stream(self, method: str, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The events of a text/event-stream that are JSON objects, up to [DONE]."""
+        """The events of a text/event-stream that are JSON objects, up to [DONE].
+
+        Raises EndpointError where text came and then the connection was closed without a sign of its end.
+        """
+        text = ended = False
         for line in self._lines(method, path, json.dumps(body)):
             data = line.removeprefix("data:").strip() if line.startswith("data:") else ""
             if data == "[DONE]":
@@ -137,7 +141,10 @@ class Endpoint:
             if isinstance(chunk, dict):
                 if chunk.get("error"):
                     raise EndpointError(f"{self.name} failed: {str(chunk['error'])[:200]}")
+                text, ended = text or bool(_text(chunk)), ended or _ends(chunk)
                 yield chunk
+        if text and not ended:
+            raise EndpointError(f"{self.name} broke off in the middle of an answer")
 
     def _lines(self, method: str, path: str, body: str | None) -> Iterator[str]:
         if self._cancelled.is_set():
@@ -190,6 +197,13 @@ def _text(chunk: dict[str, Any]) -> str:
     delta = choices[0].get("delta") if isinstance(choices, list) and choices else None
     texts = [delta.get(name) for name in ("reasoning_content", "content")] if isinstance(delta, dict) else []
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def _ends(chunk: dict[str, Any]) -> bool:
+    """Whether a chunk says that the answer is whole."""
+    choices = chunk.get("choices")
+    last = choices[0] if isinstance(choices, list) and choices else None
+    return bool(chunk.get("stop") or (isinstance(last, dict) and last.get("finish_reason")))
 
 
 def _usage(chunk: dict[str, Any]) -> dict[str, int]:

@@ -99,11 +99,17 @@ def read_curves(path: Path) -> dict[str, Curve]:
     """Raises UsageError where the file is not a table of curves."""
     try:
         curves = {}
-        for name, c in json.loads(_text(path)).items():
-            rows, seconds = tuple(map(int, c["n"])), tuple(float(ms) / 1e3 for ms in c["ms"])
+        content = json.loads(_text(path))
+        if not isinstance(content, dict) or not content:
+            raise ValueError("expected {name: {n: [rows], ms: [...], draft_ms: x}}")
+        for name, c in content.items():
+            if not isinstance(c, dict) or not all(isinstance(c.get(key), list) for key in ("n", "ms")):
+                raise ValueError(f"{name}: n and ms must be lists of numbers")
+            rows, seconds = tuple(c["n"]), tuple(float(ms) / 1e3 for ms in c["ms"])
             draft = float(c.get("draft_ms", 0.0)) / 1e3
-            if rows[0] != 1 or len(rows) != len(seconds) or list(rows) != sorted(set(rows)):
-                raise ValueError(f"{name}: n must rise from 1, with one ms for each")
+            whole = all(isinstance(n, int) for n in rows)
+            if not whole or rows[:1] != (1,) or len(rows) != len(seconds) or list(rows) != sorted(set(rows)):
+                raise ValueError(f"{name}: n must rise from 1 in whole numbers, with one ms for each")
             if not all(0 < s < math.inf for s in seconds) or not 0 <= draft < math.inf:
                 raise ValueError(f"{name}: ms must be above 0")
             curves[str(name)] = Curve(rows, seconds, draft)

@@ -58,6 +58,8 @@ def test_the_first_token_is_waited_for(server):
         (["data: {no json}\n\n"], "not JSON"),
         (['data: {"error": {"message": "out of\\nslots"}}\n\n'], "failed"),
         ([], "without any text"),
+        (['data: {"choices": [{"delta": {"content": "one"}}]}\n\n'], "broke off in the middle"),
+        (['data: {"content": "one", "stop": false}\n\n'], "broke off in the middle"),
         ([": a comment\n\n", "event: x\n", "data: 5\n\n", 'data: {"choices": null}\n\n'], "without any text"),
     ],
 )
@@ -66,6 +68,14 @@ def test_what_is_not_an_answer_is_told(server, lines, told):
     with pytest.raises(EndpointError, match=told) as error:
         endpoint(server.url).first(MESSAGES, GREEDY)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "last", ['{"choices": [{"delta": {}, "finish_reason": "length"}]}', '{"stop": true}', "[DONE]"]
+)
+def test_each_sign_of_the_end_will_do(server, last):
+    server.lines = ['data: {"choices": [{"delta": {"content": "one"}}]}\n\n', f"data: {last}\n\n"]
+    assert endpoint(server.url).answer(MESSAGES, 9, GREEDY).text == "one"
 
 
 def test_a_refusal_is_told_in_one_line(server):

@@ -176,25 +176,27 @@ def test_a_line_that_is_no_record_is_named(tmp_path, line):
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "told"),
     [
-        "",
-        "[]",
-        '{"a": 1}',
-        '{"a": {"n": [], "ms": []}}',
-        '{"a": {"n": [2, 4], "ms": [1, 2]}}',
-        '{"a": {"n": [1, 2], "ms": [1]}}',
-        '{"a": {"n": [1, 4, 2], "ms": [1, 2, 3]}}',
-        '{"a": {"n": [1, 2], "ms": [1, 0]}}',
-        '{"a": {"n": [1, 2], "ms": [1, NaN]}}',
-        '{"a": {"n": [1, 2], "ms": [1, 2], "draft_ms": -1}}',
-        '{"a": {"n": [1, Infinity], "ms": [1, 2]}}',
+        ("", "line 1 column 1"),
+        ("[]", "expected {name"),
+        ("{}", "expected {name"),
+        ('{"a": 1}', "a: n and ms must be lists"),
+        ('{"a": {"n": [], "ms": []}}', "n must rise from 1"),
+        ('{"a": {"n": [1, 2.5], "ms": [1, 2]}}', "whole numbers"),
+        ('{"a": {"n": [2, 4], "ms": [1, 2]}}', "n must rise from 1"),
+        ('{"a": {"n": [1, 2], "ms": [1]}}', "one ms for each"),
+        ('{"a": {"n": [1, 4, 2], "ms": [1, 2, 3]}}', "n must rise"),
+        ('{"a": {"n": [1, 2], "ms": [1, 0]}}', "ms must be above 0"),
+        ('{"a": {"n": [1, 2], "ms": [1, NaN]}}', "ms must be above 0"),
+        ('{"a": {"n": [1, 2], "ms": [1, 2], "draft_ms": -1}}', "must be above 0"),
+        ('{"a": {"n": [1, Infinity], "ms": [1, 2]}}', "whole numbers"),
     ],
 )
-def test_a_file_that_holds_no_curves_is_a_usage_error(tmp_path, content):
+def test_a_file_that_holds_no_curves_is_a_usage_error(tmp_path, content, told):
     path = tmp_path / "c.json"
     path.write_text(content)
-    with pytest.raises(UsageError, match=r"c\.json"):
+    with pytest.raises(UsageError, match=rf"c\.json .*{told}"):
         read_curves(path)
 
 

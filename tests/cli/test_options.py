@@ -93,6 +93,15 @@ def test_a_usage_error_is_one_line_and_exit_code_2(arguments, part, capfd):
     assert part in err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [(["run", "-n"], "run"), (["bench", "--compare", "a"], "bench"), (["run", "--temp", "x"], "run")],
+)
+def test_a_usage_error_names_the_help_of_its_command(arguments, name, capfd):
+    assert main(arguments) == 2
+    assert capfd.readouterr().err.endswith(f"; see 'edgespec {name} --help'\n")
+
+
 def test_text_of_the_user_is_shown_on_one_line_and_not_obeyed(capfd):
     assert main(["run", "x\n\x1b]52;c;AAAA\x07[/]", "-p", "hi"]) == 2
     err = capfd.readouterr().err
