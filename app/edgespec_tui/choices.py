@@ -137,11 +137,22 @@ FIELDS = {
 }
 
 
-def changed(choices: Choices, name: str, text: str) -> Choices:
-    """One setting from text. Raises UsageError."""
-    known = FIELDS.get(name)
+_OPTIONS = {"temp": "temperature", "predict": "max_tokens", "ctx_size": "n_ctx"}
+"""Options of `edgespec run` whose settings are called otherwise."""
+
+
+def setting(name: str) -> Field:
+    """The setting of this name, or of the option of this name. Raises UsageError."""
+    plain = name.removeprefix("--").replace("-", "_")
+    known = FIELDS.get(_OPTIONS.get(plain, plain))
     if known is None:
         raise UsageError(f"there is no setting {name}: they are {', '.join(FIELDS)}")
+    return known
+
+
+def changed(choices: Choices, name: str, text: str) -> Choices:
+    """One setting from text. Raises UsageError."""
+    known = setting(name)
     try:
         return known.put(choices, known.read(text.strip()))
     except ValueError:

@@ -13,7 +13,7 @@ from edgespec import hub
 from edgespec.errors import EdgespecError, UsageError
 from edgespec.history import as_json, as_markdown, from_json
 from edgespec_tui import attachments
-from edgespec_tui.choices import FIELDS, changed
+from edgespec_tui.choices import FIELDS, changed, setting
 from edgespec_tui.commands import Command
 from edgespec_tui.figures import speedup
 from edgespec_tui.markdown.splitter import split
@@ -98,10 +98,11 @@ class Slash:
             raise UsageError(f"/set NAME VALUE: give a value for {name}")
         else:
             self._app.choose(changed(choices, name, value))
-            await self._app.tell(f"{name} is {_short(FIELDS[name].get(self._app.talk.choices))}")
+            known = setting(name)
+            await self._app.tell(f"{known.name} is {_short(known.get(self._app.talk.choices))}")
 
     async def _read(self, name: str) -> None:
-        self._app.composer.attach(attachments.read(name))
+        self._app.composer.attach(attachments.read(_unquoted(name)))
 
     async def _save(self, name: str) -> None:
         await self._write(name, as_json(self._app.talk.conversation))
@@ -113,7 +114,7 @@ class Slash:
         await self._write(name, as_text(conversation))
 
     async def _write(self, name: str, text: str) -> None:
-        path = Path(name).expanduser()
+        path = Path(_unquoted(name)).expanduser()
         try:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -126,8 +127,11 @@ class Slash:
         await self._app.tell(f"written to {path}")
 
     async def _load(self, name: str) -> None:
+        path = Path(_unquoted(name)).expanduser()
         try:
-            text = Path(name).expanduser().read_text("utf-8")
+            if path.exists() and not path.is_file():  # a pipe or a device may never end
+                raise UsageError(f"{name} is not a file")
+            text = path.read_text("utf-8")
         except (OSError, ValueError) as error:
             raise EdgespecError(f"{name}: {getattr(error, 'strerror', None) or 'no UTF-8 text'}") from error
         await self._app.open(from_json(text))
@@ -204,6 +208,10 @@ class Slash:
 
     async def _quit(self, _: str) -> None:
         await self._app.action_quit()
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1] if len(name) > 2 and name[0] == name[-1] == '"' else name
 
 
 def _short(value: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from app_kit import ask, conversation, drawn, say, tell, texts, until
@@ -36,6 +37,9 @@ def test_settings_by_name():
     for name, value in (("temperature", "hot"), ("top_p", "2"), ("theme", "pink"), ("n_ctx", "-4")):
         with pytest.raises(UsageError):
             changed(choices, name, value)
+    assert changed(choices, "temp", "0").sampling.temperature == 0
+    assert changed(choices, "ctx-size", "512").n_ctx == changed(choices, "--n-ctx", "512").n_ctx == 512
+    assert changed(choices, "top-k", "7").sampling.top_k == 7
     with pytest.raises(UsageError, match="there is no setting colour"):
         changed(choices, "colour", "red")
 
@@ -102,8 +106,34 @@ def test_conversations_are_written_and_read(tmp_path):
         await until(pilot, lambda: app.transcript.query(ErrorMessage))
         await say(pilot, "/read talk.json")
         await until(pilot, lambda: app.composer.attachments)
+        await say(pilot, '/export "my talk.md"')
+        await say(pilot, '/read "my talk.md"')
+        await until(pilot, lambda: app.composer.attachments[-1].name == "my talk.md")
 
     tell(story, conversation=conversation(2))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="named pipes")
+def test_a_pipe_is_not_loaded_as_a_conversation(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+
+    async def story(app, pilot):
+        await say(pilot, "/load pipe.json")
+        assert "pipe.json is not a file" in texts(app)[-1]
+
+    tell(story)
+
+
+def test_commands_that_are_typed_in_one_go_are_what_was_typed():
+    async def story(app, pilot):
+        for key in (*"/set seed 7", "enter"):
+            app.simulate_key(key)
+        await until(pilot, lambda: app.talk.choices.seed == 7)
+        for key in (*"/sy", "tab", *"Brief"):
+            app.simulate_key(key)
+        await until(pilot, lambda: app.composer.text == "/system Brief")
+
+    tell(story)
 
 
 def test_commands_are_completed():

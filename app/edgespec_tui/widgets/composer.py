@@ -115,6 +115,7 @@ class Composer(Vertical):
         self._suggestions = OptionList(id="suggestions", markup=False)
         self._suggestions.can_focus = False
         self._inserts: list[str] = []
+        self._suggested = (0, "")
 
     def compose(self) -> ComposeResult:
         yield self._suggestions
@@ -169,6 +170,7 @@ class Composer(Vertical):
 
     def take_key(self, key: str) -> bool:
         """Keys that are not editing. False leaves the key to the prompt."""
+        self._suggest_anew()  # the news of a change may still be on its way
         if self.suggesting and self._take_suggestion_key(key):
             return True
         if key == "enter":
@@ -199,12 +201,20 @@ class Composer(Vertical):
     # Completions
 
     def on_text_area_changed(self) -> None:
-        self.suggest()
+        self._suggest_anew()
+
+    def _before(self) -> tuple[int, str]:
+        """The cursor's row, and what stands there before it; nothing of a long line."""
+        row, column = self.prompt.cursor_location
+        return row, self.prompt.document.get_line(row)[:column] if column < 500 else ""
+
+    def _suggest_anew(self) -> None:
+        if self._suggested != self._before():
+            self.suggest()
 
     def suggest(self) -> None:
         """Show what could follow at the cursor."""
-        row, column = self.prompt.cursor_location
-        before = self.prompt.document.get_line(row)[:column] if column < 500 else ""
+        row, before = self._suggested = self._before()
         options: list[tuple[str, str]] = []
         if path := _TYPING_PATH.search(before):
             self._start = path.start()
