@@ -201,21 +201,31 @@ def calibrate(curve: Curve, *, draft: bool) -> CostModel:
 
 
 def replay(
-    records: Iterable[Record], curves: Mapping[str, Curve], *, draft: bool = True, warm: bool = False
+    records: Iterable[Record],
+    curves: Mapping[str, Curve],
+    *,
+    draft: bool = True,
+    warm: bool = False,
+    trees: bool = True,
 ) -> Iterator[Replayed]:
-    """Each record under each curve. Every one starts cold, unless `warm` keeps what was learnt."""
+    """Each record under each curve. Every one starts cold, unless `warm` keeps what was learnt.
+
+    `trees`: copying drafts branch. What else the draft model found likely is not recorded: it drafts chains.
+    """
     records = list(records)
     for name, curve in curves.items():
         kept = Calibration()
         for record in records:
-            yield _replay_one(record, name, curve, draft, kept if warm else Calibration())
+            yield _replay_one(record, name, curve, draft, trees, kept if warm else Calibration())
 
 
-def _replay_one(record: Record, name: str, curve: Curve, draft: bool, calibration: Calibration) -> Replayed:
+def _replay_one(
+    record: Record, name: str, curve: Curve, draft: bool, trees: bool, calibration: Calibration
+) -> Replayed:
     time = _Time()
     uses_draft = draft and any(record.top)
     sources: tuple[Source, ...] = ("suffix", "draft") if uses_draft else ("suffix",)
-    controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration, trees=True)
+    controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration, trees=trees)
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {
         "suffix": suffix,

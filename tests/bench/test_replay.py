@@ -304,3 +304,15 @@ def test_efficiency_on_recorded_answers_is_kept(draft, average, each):
     assert worst.plain_ms / worst.policy_ms >= FLOOR
     assert mean >= average
     assert min(reached.values()) >= each
+
+
+@pytest.mark.traces
+def test_copying_in_branches_is_as_good_as_in_chains_where_rows_cost_little():
+    records, costs = shared()
+    flat = {name: costs[name] for name in ("gpu-ish", "apple-ish")}
+    least = {(r.id, name): least_ms(r, curve, draft=False) for r in records for name, curve in flat.items()}
+    branching, straight = (list(replay(records, flat, draft=False, trees=trees)) for trees in (True, False))
+    with_trees, without = efficiency(branching, least), efficiency(straight, least)
+    print(f"\nwith trees {with_trees}, without {without}")
+    assert all(with_trees[name] >= without[name] for name in flat)
+    assert min(r.plain_ms / r.policy_ms for r in branching) >= FLOOR
