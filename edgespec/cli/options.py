@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -55,15 +55,22 @@ class Option(click.Option):
         return extra
 
 
+@contextlib.contextmanager
+def named(ctx: click.Context) -> Iterator[None]:
+    """Usage errors tell which command it was; those of click's parser do not."""
+    try:
+        yield
+    except click.UsageError as error:
+        error.ctx = error.ctx or ctx
+        raise
+
+
 class Command(click.Command):
     """A command whose help lists options under headings."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        try:
+        with named(ctx):
             return super().parse_args(ctx, args)
-        except click.UsageError as error:
-            error.ctx = error.ctx or ctx  # click's parser does not say which command it was
-            raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from edgespec.cli.options import Command
+from edgespec.cli.options import Command, named
 from edgespec.cli.references import repository
 from edgespec.cli.terminal import write_error
 from edgespec.errors import EdgespecError
@@ -50,7 +50,8 @@ class StoredCommand(Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args = _with_number(args)
-        given = self.make_parser(ctx).parse_args(list(args))[0]
+        with named(ctx):
+            given = self.make_parser(ctx).parse_args(list(args))[0]
         if {"-h", "--help"} & set(args):
             return super().parse_args(ctx, args)
         params = {param.name: param for param in self.params}
