@@ -130,6 +130,28 @@ def test_tree_that_is_dropped_or_cut_leaves_no_trace(backend, ids):
         assert np.array_equal(backend.forward(ids[40:44]), alone)
 
 
+@pytest.mark.parametrize("n_ctx", [112, 1024])
+def test_rows_stay_in_order_behind_many_trees(n_ctx, smollm2_path, ids):
+    """Bit for bit in a model of thirty layers, also when what was dropped has filled the context."""
+    backend = load(smollm2_path, LoadOptions(n_ctx=n_ctx, max_rows=8, n_threads=1)).backend
+    extend(backend, ids[:40])
+    alone = plain(backend, ids[40:80])
+    backend.truncate(40)
+    kept = ([0], [0, 2], [0, 2, 5])
+    at, rounds = 40, 0
+    while at < 74:
+        a, b, c = ids[at : at + 3]
+        rows = backend.forward([a, 7, b, 9, 11, c], [-1, 0, 0, 0, 2, 2])[[0, 2, 5]]
+        assert np.array_equal(rows, alone[at - 40 : at - 37])
+        backend.commit(kept[rounds % 3])
+        at, rounds = at + len(kept[rounds % 3]), rounds + 1
+        if rounds % 7 == 0:
+            at -= 2
+            backend.truncate(at)
+    assert np.array_equal(plain(backend, ids[at : at + 4]), alone[at - 40 : at - 36])
+    backend.close()
+
+
 def test_many_branches(backend, ids):
     extend(backend, ids[:8])
     rows = backend.forward(ids[8:32], [-1] * 24).copy()
