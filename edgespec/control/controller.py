@@ -170,9 +170,11 @@ class Controller:
         n, known = len(draft), self.calibration.chance
         survival, depth, taken = np.ones(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1)
         alone = [known(why, table_of(s, False)) for why, s in zip(draft.evidence, draft.sources, strict=True)]
-        for i in sorted(
-            range(n), key=lambda i: (draft.parents[i], -alone[i])
-        ):  # of siblings the likeliest first
+        # Of siblings the likeliest first; a draft model has them in order already.
+        place = [
+            0.0 if source == "draft" else -chance for source, chance in zip(draft.sources, alone, strict=True)
+        ]
+        for i in sorted(range(n), key=lambda i: (draft.parents[i], place[i])):
             parent, chance = draft.parents[i], alone[i]
             if taken[parent] > 0.0:
                 chance = known(draft.evidence[i], table_of(draft.sources[i], True)) * (1.0 - taken[parent])
