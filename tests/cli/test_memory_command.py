@@ -67,7 +67,19 @@ def test_a_damaged_memory_is_one_line(said):
 def test_run_keeps_answers_where_it_keeps_the_conversation(
     flags, variables, kept, run, environment, smollm2_path
 ):
-    done = run("run", "-p", "Count to forty.", "-n", "24", "-t", "1", *flags, env=environment | variables)
+    done = run(
+        "run",
+        "-p",
+        "Write a long story about the sea.",
+        "-n",
+        "24",
+        "--temp",
+        "0",
+        "-t",
+        "1",
+        *flags,
+        env=environment | variables,
+    )
     assert done.returncode == 0
     assert location().exists() == kept
 
@@ -77,6 +89,19 @@ def test_a_setting_switches_it_off(run, environment, tmp_path, smollm2_path):
     environment = environment | {"EDGESPEC_CONFIG": str(tmp_path / "config")}
     assert run("config", "set", "memory", "false", env=environment).returncode == 0
     assert b"memory = false" in run("config", env=environment).stdout
-    done = run("run", "-p", "Count to forty.", "-n", "24", "-t", "1", "--history", "--json", env=environment)
+    done = run(
+        "run",
+        "-p",
+        "Write a long story about the sea.",
+        "-n",
+        "24",
+        "--temp",
+        "0",
+        "-t",
+        "1",
+        "--history",
+        "--json",
+        env=environment,
+    )
     assert json.loads(done.stdout.splitlines()[-1])
     assert not location().exists()
