@@ -17,7 +17,7 @@ from edgespec_tui.widgets.panel import Reading
 if TYPE_CHECKING:
     from edgespec_tui.app import ChatApp
 
-_DUTY = 0.08
+_DUTY = 0.05
 """Most of the time that drawing may take while an answer runs: on a busy machine there are fewer pictures."""
 _REST = 0.3
 """Longest time without one, in seconds."""

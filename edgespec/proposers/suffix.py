@@ -8,8 +8,10 @@ from edgespec.proposers.automaton import SuffixAutomaton
 from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, Tokens, Verdict, chain
 
 _WIDTH = 3
-_LEAST_WEIGHT = 0.1
+_LEAST_WEIGHT = 0.03
 """Of a branch that is not its match's most frequent continuation."""
+_HOPELESS, _DOUBT = 0.01, 0.68
+"""A match of n tokens goes on as before with a chance of about 1 - 0.68 / n^0.75."""
 _SUMMED = 16
 """Continuations that are added up; of more, the state's own count is near enough."""
 
@@ -86,7 +88,8 @@ class Match:
 def tree(match: Match, most: int) -> Draft:
     """What follows a match, branching where it went on in several ways: the likeliest nodes first.
 
-    A node's weight is the product of the shares on its path, as in SuffixDecoding.
+    A node's weight is the product of the shares on its path, as in SuffixDecoding, and of what a match of
+    that length is worth; hopeless nodes are left out.
     """
     tokens: list[int] = []
     parents: list[int] = []
@@ -95,8 +98,8 @@ def tree(match: Match, most: int) -> Draft:
 
     def add(parent: int, weight: float, at: Match) -> None:
         for rank, (token, why) in enumerate(at.continuations(_WIDTH)):
-            share = weight * why[1]
-            if rank == 0 or share >= _LEAST_WEIGHT:
+            share = weight * why[1] * (1.0 - _DOUBT * why[0] ** -0.75)
+            if share >= (_LEAST_WEIGHT if rank else _HOPELESS):
                 heappush(heap, (-share, len(tokens) + rank, parent, token, why, at))
 
     add(-1, 1.0, match)

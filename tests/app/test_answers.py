@@ -48,7 +48,7 @@ def test_text_streams_before_the_answer_ends():
         await say(pilot, "Go")
         await until(pilot, lambda: "word 5" in texts(app)[-1])
         assert app.talk.answering
-        assert "Esc stops" in drawn(app)
+        await until(pilot, lambda: "Esc stops" in drawn(app))
         await pilot.press("escape")
         await until(pilot, lambda: not app.talk.answering)
 
@@ -233,7 +233,7 @@ def test_a_message_typed_while_the_model_loads_is_answered_then():
 
     async def story(app, pilot):
         await until(pilot, lambda: "50%" in drawn(app))
-        assert "Esc cancels" in drawn(app)
+        await until(pilot, lambda: "Esc cancels" in drawn(app))
         await say(pilot, "Hello?")
         ready.set()
         await until(pilot, lambda: app.talk.turns[-1].content == "Loaded.")
@@ -274,7 +274,7 @@ def test_a_model_that_cannot_be_loaded_is_told():
         assert "needs 5 bytes" in texts(app)[-1]
         await say(pilot, "Hello")
         await until(pilot, lambda: len(app.transcript.query(ErrorMessage)) >= 1 and not app.engine.busy)
-        assert "no model is loaded" in drawn(app)
+        await until(pilot, lambda: "no model is loaded" in drawn(app))
 
     tell(story, loader=failing("the file needs 5 bytes", ModelFileError), wait=False)
 

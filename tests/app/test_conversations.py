@@ -40,7 +40,7 @@ def test_conversations_are_searched_and_opened(kept):
         await pilot.press("enter")
         await until(pilot, lambda: len(app.screen_stack) == 1 and app.transcript.views)
         assert "All about tides [/]." in texts(app)[1]
-        assert "Moon [/]" in drawn(app).split("\n")[0]
+        await until(pilot, lambda: "Moon [/]" in drawn(app).split("\n")[0])
         assert "24 tokens" in texts(app)[1]
         await until(pilot, lambda: app.engine.model.context_used > 0)
         await ask(pilot, "more")

@@ -49,7 +49,7 @@ def test_what_cannot_be_meant_is_told_and_nothing_changes():
         app.screen.query_one("#top_p", Input).value = "seven"
         await pilot.press("ctrl+s")
         assert isinstance(app.screen, SettingsScreen)
-        assert "top-p cannot be 'seven'" in drawn(app)
+        await until(pilot, lambda: "top-p cannot be 'seven'" in drawn(app))
         await pilot.press("escape")
         await until(pilot, lambda: len(app.screen_stack) == 1)
         assert app.talk.choices.sampling.top_p == 0.95

@@ -71,7 +71,7 @@ def test_the_panel_says_why_speculation_is_off():
     async def story(app, pilot):
         await pilot.press("f2")
         await until(pilot, lambda: "○ off" in drawn(app))
-        assert "switched off" in drawn(app)
+        await until(pilot, lambda: "switched off" in drawn(app))
 
     tell(story, spec="off", size=(110, 36))
 
