@@ -25,15 +25,18 @@ PATIENCE = 30.0
 
 
 class Gate:
-    """Lets so many passes of the model through, then holds it until it is opened or cancelled."""
+    """Lets so many passes of the model through, then holds it until it is opened or cancelled.
 
-    def __init__(self, passes: int) -> None:
-        self._left = passes
+    `seconds`: of a pass, whatever its rows, so that drafting pays also on a busy machine.
+    """
+
+    def __init__(self, passes: int, seconds: float = 0.0) -> None:
+        self._left, self._seconds = passes, seconds
         self.open = threading.Event()
 
     def __call__(self, rows: int) -> float:
         self._left -= 1
-        return 0.0 if self._left >= 0 or self.open.is_set() else 3600.0
+        return self._seconds if self._left >= 0 or self.open.is_set() else 3600.0
 
 
 def tell(

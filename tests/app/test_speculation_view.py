@@ -35,7 +35,7 @@ def test_an_answer_changes_between_markdown_and_provenance():
 
 
 def test_provenance_follows_a_running_answer():
-    gate = Gate(60)
+    gate = Gate(60, seconds=0.005)
 
     async def story(app, pilot):
         await say(pilot, "Go")
