@@ -52,3 +52,22 @@ class Tree:
             if parent >= 0:
                 seen[row] |= seen[parent]
         return seen
+
+
+def branches(parents: Sequence[int] | None, n: int, rows: str, *, can: bool) -> Tree | None:
+    """The tree of a pass over n tokens as `Backend.forward` takes it; None for a chain.
+
+    `can`: the model decodes branches now. Raises BackendError for what `forward` refuses.
+    """
+    if parents is None:
+        return None
+    if len(parents) != n:
+        raise BackendError(f"{len(parents)} parents do not describe {n} tokens")
+    tree = Tree(parents)
+    if tree.is_chain:
+        return None
+    if not can:
+        raise BackendError("this model cannot decode several branches in one pass")
+    if rows != "all":
+        raise BackendError("a tree gives logits for each of its rows")
+    return tree

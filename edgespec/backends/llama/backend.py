@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from edgespec.backends.base import Capabilities, Rollback
 from edgespec.backends.llama.batch import Batch
 from edgespec.backends.llama.library import MAX_SEQUENCES, Library, native_flag_test
-from edgespec.backends.tree import Tree
+from edgespec.backends.tree import Tree, branches
 from edgespec.errors import BackendError, Cancelled, RollbackError
 from edgespec.types import FloatArray, Tokens
 
@@ -196,17 +196,9 @@ class LlamaBackend:
 
     def _shape(self, parents: Sequence[int] | None, n: int, rows: str) -> Tree | None:
         """The branches of this pass; None for a chain."""
-        if parents is None:
-            return None
-        if len(parents) != n:
-            raise BackendError(f"{len(parents)} parents do not describe {n} tokens")
-        if all(parent == i - 1 for i, parent in enumerate(parents)):
-            return None
-        tree = Tree(parents)
-        if not self._capabilities.tree:
-            raise BackendError("this model cannot decode several branches in one pass")
-        if rows != "all" or n > self._max_rows or tree.n_leaves > self._holding:
-            raise BackendError(f"a tree has at most {self._max_rows} rows and gives logits for each")
+        tree = branches(parents, n, rows, can=self._capabilities.tree)
+        if tree is not None and (n > self._max_rows or tree.n_leaves > self._holding):
+            raise BackendError(f"a tree has at most {self._max_rows} rows")
         return tree
 
     def _prefill(self, ids: NDArray[np.int32], last: slice) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from edgespec.backends.base import Capabilities
 from edgespec.backends.mlx.branches import allow
 from edgespec.backends.mlx.caches import Caches, Pass
-from edgespec.backends.tree import Tree
+from edgespec.backends.tree import Tree, branches
 from edgespec.errors import BackendError, Cancelled, RollbackError
 from edgespec.types import FloatArray, Tokens
 
@@ -84,7 +84,7 @@ class MlxBackend:
         ids = np.fromiter(tokens, np.int64, n)
         if int(ids.min()) < 0 or int(ids.max()) >= self.n_vocab:
             raise BackendError(f"a token is outside the vocabulary of {self.n_vocab}")
-        tree = self._shape(parents, n, rows)
+        tree = branches(parents, n, rows, can=self.capabilities.tree)
         if rows == "all" and n > self._max_rows:
             raise BackendError(f"{n} rows of logits are more than the {self._max_rows} of this session")
         self._logits = self._nothing
@@ -163,21 +163,6 @@ class MlxBackend:
         if self._length + n > self.n_ctx:
             raise BackendError(f"context full: {self._length} + {n} tokens do not fit into {self.n_ctx}")
         self._poll()
-
-    def _shape(self, parents: Sequence[int] | None, n: int, rows: str) -> Tree | None:
-        """The branches of this pass; None for a chain."""
-        if parents is None:
-            return None
-        if len(parents) != n:
-            raise BackendError(f"{len(parents)} parents do not describe {n} tokens")
-        tree = Tree(parents)
-        if all(parent == i - 1 for i, parent in enumerate(parents)):
-            return None
-        if not self.capabilities.tree:
-            raise BackendError("this model cannot decode several branches in one pass")
-        if rows != "all":
-            raise BackendError("a tree needs the logits of all its rows")
-        return tree
 
     def _compute(self, ids: NDArray[np.int64], tree: Tree | None) -> FloatArray:
         """Append and give all rows, `[n, n_vocab]`."""

@@ -13,7 +13,7 @@ from edgespec.backends.base import Capabilities
 from edgespec.backends.onnx.cache import Cache
 from edgespec.backends.onnx.edit import BIAS, FIRST_ROW, POSITIONS, SPARE, Edits
 from edgespec.backends.onnx.signature import Signature
-from edgespec.backends.tree import Tree
+from edgespec.backends.tree import Tree, branches
 from edgespec.errors import BackendError, Cancelled
 from edgespec.types import FloatArray, Tokens
 
@@ -73,7 +73,7 @@ class OnnxBackend:
         """See `Backend.forward`. A refused or failed pass leaves the cache at `length`."""
         n = len(tokens)
         ids = self._checked(tokens)
-        tree = self._shape(parents, n, rows)
+        tree = branches(parents, n, rows, can=self._capabilities.tree)
         if rows == "all":
             if n > self._capabilities.max_rows:
                 raise BackendError(
@@ -134,21 +134,6 @@ class OnnxBackend:
         if int(ids.min()) < 0 or int(ids.max()) >= self.n_vocab:
             raise BackendError(f"a token is outside the vocabulary of {self.n_vocab}")
         return ids[None]
-
-    def _shape(self, parents: Sequence[int] | None, n: int, rows: str) -> Tree | None:
-        """The branches of this pass; None for a chain."""
-        if parents is None:
-            return None
-        if len(parents) != n:
-            raise BackendError(f"{len(parents)} parents do not describe {n} tokens")
-        if all(parent == i - 1 for i, parent in enumerate(parents)):
-            return None
-        tree = Tree(parents)
-        if not self._capabilities.tree:
-            raise BackendError("this model cannot decode several branches in one pass")
-        if rows != "all":
-            raise BackendError("a tree gives logits for each of its rows")
-        return tree
 
     def _pass(self, ids: NDArray[np.int64], start: int, wanted: int, tree: Tree | None) -> FloatArray:
         """Compute ids `[1, n]` behind `length + start`; logits of the last `wanted` rows."""
