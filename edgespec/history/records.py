@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from edgespec.rates import Rates
+
 if TYPE_CHECKING:
     from edgespec.metrics import Summary
     from edgespec.types import Piece
@@ -27,7 +29,7 @@ class Run(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Figures(Rates):
     """Counters of an answer, as in `Summary`; times in seconds."""
 
     prompt_tokens: int = 0
@@ -42,22 +44,6 @@ class Figures:
     @classmethod
     def of(cls, stats: Summary) -> Figures:
         return cls(**{field.name: getattr(stats, field.name) for field in fields(cls)})
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Emitted tokens after the first, over decode wall time; 0 before there are any."""
-        return (self.tokens - 1) / self.t_decode if self.tokens > 1 and self.t_decode > 0 else 0.0
-
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted out of verified drafted tokens; None if nothing was drafted."""
-        return self.draft_n_accepted / self.draft_n if self.draft_n else None
-
-    @property
-    def mean_acceptance_length(self) -> float:
-        """Emitted tokens per round that emitted any; 1.0 for plain decoding."""
-        rounds = self.rounds - self.end_rounds
-        return self.tokens / rounds if rounds else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 
+from edgespec.rates import Rates
 from edgespec.types import FinishReason, StepEvent
 
 
 @dataclass(slots=True)
-class Summary:
+class Summary(Rates):
     """`tokens`: emitted. `rounds`: verify passes, the prompt's included; `end_rounds`: those that brought
     only the end. Times are seconds.
 
@@ -46,22 +47,6 @@ class Summary:
         for piece in event.pieces:
             self.sources[piece.source] += 1
         self.finish = event.finish or self.finish
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Emitted tokens after the first, over decode wall time; 0 before there are any."""
-        return (self.tokens - 1) / self.t_decode if self.tokens > 1 and self.t_decode > 0 else 0.0
-
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted out of verified drafted tokens; None if nothing was drafted."""
-        return self.draft_n_accepted / self.draft_n if self.draft_n else None
-
-    @property
-    def mean_acceptance_length(self) -> float:
-        """Emitted tokens per round that emitted any; 1.0 for plain decoding."""
-        rounds = self.rounds - self.end_rounds
-        return self.tokens / rounds if rounds else 0.0
 
     @property
     def shares(self) -> dict[str, float]:
