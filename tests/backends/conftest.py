@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.backends import subjects
 from tests.backends.reference import FORCED, FORCED_START, Reference
 
 _TEXTS = (
@@ -97,7 +98,6 @@ def cut_path(q8_0_path, tmp_path_factory) -> Path:
 def real_subject(cut_path, tmp_path_factory):
     """A cut of the small model, as a backend of the registry takes it."""
     from edgespec.backends.llamacpp.vocabulary import read_vocabulary
-    from tests.backends import subjects
 
     vocabulary, _ = read_vocabulary(cut_path)
     forced = _forced(vocabulary)
@@ -124,3 +124,10 @@ def q8_0_onnx(q8_0_path, tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def q4_0_onnx(q4_0_path, tmp_path_factory) -> Path:
     return _onnx(q4_0_path, tmp_path_factory.mktemp("made") / "smollm2.Q4_0")
+
+
+@pytest.fixture(scope="module", params=subjects.NAMES)
+def subject(request):
+    if request.param == "scripted":
+        return subjects.scripted()
+    return request.getfixturevalue("real_subject")(request.param)

@@ -16,6 +16,7 @@ from edgespec.text.stream import TokenStream
 from edgespec.text.vocabulary import compare
 from edgespec.types import SamplingSettings
 from tests.backends import subjects
+from tests.backends.passes import extend, plain, wrong
 from tests.backends.reference import agreement, forced
 
 pytestmark = pytest.mark.model
@@ -25,13 +26,6 @@ EXACT_TREES = ("scripted", "llamacpp", "mlx")
 """On a CPU. ONNX Runtime adds up scores by their place in the cache, where siblings lie in between."""
 TREES = (("suffix", "trees"), ("draft", "trees"))
 SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
-
-
-@pytest.fixture(scope="module", params=subjects.NAMES)
-def subject(request):
-    if request.param == "scripted":
-        return subjects.scripted()
-    return request.getfixturevalue("real_subject")(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -64,24 +58,6 @@ def exact_trees(subject, model, exact):
     found = dict(tried_trees(model.backend, subject.ids[:80], exact))
     print(f"\n{subject.name}: trees of {found} rows equal single rows bit for bit")
     return bool(found) and all(found.values())
-
-
-def extend(backend, tokens):
-    backend.forward(tokens, rows="none")
-    backend.commit(range(len(tokens)))
-
-
-def plain(backend, tokens):
-    rows = []
-    for token in tokens:
-        rows.append(backend.forward([token])[0].copy())
-        backend.commit([0])
-    return np.array(rows)
-
-
-def wrong(backend, tokens):
-    """Ids that are not these, so that a draft of them is wrong."""
-    return [(token + 1) % backend.n_vocab for token in tokens]
 
 
 def test_logits_are_those_of_the_weights(subject, backend):
@@ -386,16 +362,6 @@ def test_vocabulary_is_the_one_of_the_file(subject, model):
             assert vocabulary.is_control(token) == other.is_control(token)
 
 
-class Switch:
-    """A policy that can be exchanged between answers."""
-
-    def __init__(self):
-        self.policy = FixedPolicy((), 0)
-
-    def __getattr__(self, name):
-        return getattr(self.policy, name)
-
-
 @pytest.mark.parametrize("how", SAMPLINGS)
 def test_text_with_speculation_is_text_without(how, subject, model, backend, exact, exact_trees):
     """In exact mode, for every proposer, at every temperature: ids are equal."""
@@ -405,15 +371,14 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
         "ngram": NgramProposer(),
         "draft": ModelProposer(draft.backend, draft.backend.n_vocab, lambda _: None),
     }
-    switch = Switch()
-    session = Session(backend, model.vocabulary.is_eog, switch, proposers)
+    session = Session(backend, model.vocabulary.is_eog, FixedPolicy((), 0))
     ways = [(), *((name,) for name in proposers), *(TREES if exact_trees else ())]
     drafted = dict.fromkeys(ways, 0)
     branched = 0
     for prompt in (subject.ids[:48], subject.forced[1]):
         expected = None
         for way in ways:
-            switch.policy = FixedPolicy(way[:1], 5, row_counts=exact, trees="trees" in way)
+            session.use(FixedPolicy(way[:1], 5, row_counts=exact, trees="trees" in way), proposers)
             request, stream = Request(SAMPLINGS[how], max_tokens=12), TokenStream(model.vocabulary)
             ids = []
             for event in session.generate(prompt, request, stream):

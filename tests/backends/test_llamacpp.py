@@ -12,6 +12,7 @@ from edgespec.backends.base import LoadOptions
 from edgespec.backends.llamacpp import load
 from edgespec.backends.rows import band, exact_rows
 from edgespec.errors import BackendError, Cancelled, UsageError
+from tests.backends.passes import extend, plain
 
 pytestmark = pytest.mark.model
 
@@ -39,19 +40,6 @@ def backend(model):
 @pytest.fixture(scope="module")
 def ids(model):
     return model.vocabulary.tokenize(TEXT * 20, special=False)
-
-
-def extend(backend, tokens):
-    backend.forward(tokens, rows="none")
-    backend.commit(range(len(tokens)))
-
-
-def plain(backend, tokens):
-    rows = []
-    for token in tokens:
-        rows.append(backend.forward([token])[0].copy())
-        backend.commit([0])
-    return np.array(rows)
 
 
 def test_import_is_cheap():
@@ -171,37 +159,6 @@ def test_chunked_prompt_gives_the_same_next_token(smollm2_path, backend, ids):
         other.backend.commit(range(200))
         assert other.backend.length == 200
         other.backend.close()
-
-
-def test_limits_raise_and_change_nothing(backend, ids):
-    extend(backend, ids[:30])
-    refused = [
-        lambda: backend.forward([]),
-        lambda: backend.forward([-1]),
-        lambda: backend.forward([backend.n_vocab]),
-        lambda: backend.forward([1, 2**40]),
-        lambda: backend.forward(ids[:25]),
-        lambda: backend.forward([1] * 995, rows="none"),
-        lambda: backend.forward([1, 2], [-1]),
-        lambda: backend.forward([1, 2, 3], [0, 2, -1]),
-        lambda: backend.forward([1, 2, 3], [-1, -1, 0], rows="last"),
-        lambda: backend.truncate(31),
-        lambda: backend.truncate(-1),
-    ]
-    for call in refused:
-        with pytest.raises(BackendError):
-            call()
-        assert backend.length == 30
-    backend.forward([1, 2])
-    for call in (
-        lambda: backend.commit([1]),
-        lambda: backend.commit([0, 1, 2]),
-        lambda: backend.forward([1]),
-    ):
-        with pytest.raises(BackendError):
-            call()
-    backend.commit([0])
-    assert backend.length == 31
 
 
 def test_context_can_be_filled_to_the_last_token(smollm2_path, ids):

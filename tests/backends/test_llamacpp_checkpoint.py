@@ -1,12 +1,12 @@
 """Recurrent and hybrid models: dropped rows are undone by restoring a copy of the state."""
 
-import numpy as np
 import pytest
 
 from edgespec.backends.base import LoadOptions
 from edgespec.backends.llamacpp import load
 from edgespec.backends.rows import exact_rows
 from edgespec.errors import BackendError, RollbackError
+from tests.backends.passes import plain
 from tests.backends.tiny import tiny_jamba, tiny_mamba
 
 TOKENS = [5, 90, 17, 300, 44, 260, 101, 7, 33, 250, 61, 12]
@@ -18,14 +18,6 @@ def backend(request, tmp_path):
     loaded = load(path, LoadOptions(n_ctx=128, n_threads=1, max_rows=16))
     yield loaded.backend
     loaded.backend.close()
-
-
-def plain(backend, tokens):
-    rows = []
-    for token in tokens:
-        rows.append(backend.forward([token])[0].copy())
-        backend.commit([0])
-    return np.array(rows)
 
 
 def close_to(rows):

@@ -8,23 +8,11 @@ import pytest
 
 from edgespec.backends.rows import exact_rows
 from edgespec.errors import BackendError, Cancelled, RollbackError
+from tests.backends.passes import extend, plain
 from tests.backends.tiny_mlx import N_VOCAB, backend, recurrent, tiny, windowed
 
 IDS = [int(token) for token in np.random.default_rng(1).integers(0, N_VOCAB, 220)]
 BRANCHING = ("llama", "qwen2", "qwen3", "gemma", "gemma2", "granite", "olmo2")
-
-
-def extend(model, tokens):
-    model.forward(tokens, rows="none")
-    model.commit(range(len(tokens)))
-
-
-def plain(model, tokens):
-    rows = []
-    for token in tokens:
-        rows.append(model.forward([token])[0].copy())
-        model.commit([0])
-    return np.array(rows)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from edgespec.backends import onnx
 from edgespec.backends.base import LoadOptions
 from edgespec.backends.rows import exact_rows
 from edgespec.errors import BackendError, Cancelled, ModelFileError, UsageError
+from tests.backends.passes import extend
 from tests.backends.reference import FORCED_START, agreement, forced
 
 pytestmark = pytest.mark.model
@@ -33,11 +34,6 @@ def backend(loaded):
 @pytest.fixture(scope="module")
 def ids(loaded):
     return loaded.vocabulary.tokenize("The tide rises twice a day, and falls twice. " * 30, special=False)
-
-
-def extend(backend, tokens):
-    backend.forward(tokens, rows="none")
-    backend.commit(range(len(tokens)))
 
 
 def read_on(backend, tokens):
