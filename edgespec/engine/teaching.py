@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from edgespec.proposers.base import Learning, Proposer
 from edgespec.sampling.transform import top_k
@@ -32,7 +33,8 @@ class Teaching:
         seconds: float,
     ) -> None:
         """`rows` `[1 + n, n_vocab]`: after the pending token and each drafted one. `seconds`: of the pass."""
-        pupils = [proposer for proposer in proposers if isinstance(proposer, Learning)]
+        # isinstance of a protocol takes 8 us, for each in every round
+        pupils = [cast(Learning, proposer) for proposer in proposers if hasattr(proposer, "learn")]
         if not pupils:
             return
         self._left = min(self._left, 0.0) + _SHARE * seconds

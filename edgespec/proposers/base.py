@@ -25,7 +25,6 @@ class Proposer(Protocol):
         ...
 
 
-@runtime_checkable
 class Learning(Protocol):
     """A proposer that learns what the target found likely, verified or not; it never sees logits."""
 
