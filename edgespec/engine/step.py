@@ -39,7 +39,7 @@ class ProposerError(EdgespecError):
         self.proposer = proposer
 
 
-MODELS: tuple[Source, ...] = ("draft", "cascade")
+MODELS: tuple[Source, ...] = ("draft",)
 """Proposers that take a model's time."""
 
 
