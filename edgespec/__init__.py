@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from edgespec.api import Chat, Model, Settings, load
     from edgespec.errors import EdgespecError
+    from edgespec.proposers.registry import proposer_names
     from edgespec.text.prompt import Message
     from edgespec.types import SamplingSettings, StepEvent
 
@@ -26,6 +27,7 @@ _HOME = {
     **dict.fromkeys(("Chat", "Model", "Settings", "load"), "edgespec.api"),
     "EdgespecError": "edgespec.errors",
     "Message": "edgespec.text.prompt",
+    "proposer_names": "edgespec.proposers.registry",
     "SamplingSettings": "edgespec.types",
     "StepEvent": "edgespec.types",
 }
@@ -38,6 +40,7 @@ __all__ = [
     "Settings",
     "StepEvent",
     "load",
+    "proposer_names",
 ]
 
 

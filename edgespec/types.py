@@ -130,6 +130,7 @@ def merge(drafts: Sequence[Draft]) -> Draft:
     parents: list[int] = []
     evidence: list[Evidence] = []
     sources: list[Source] = []
+    survival: list[float] = []
     child: dict[tuple[int, int], int] = {}
     for draft in drafts:
         place = {-1: -1}
@@ -142,10 +143,12 @@ def merge(drafts: Sequence[Draft]) -> Draft:
                 parents.append(under)
                 evidence.append(draft.evidence[i])
                 sources.append(draft.sources[i])
+                survival.append(draft.survival[i] if draft.survival else 0.0)
             elif _is_longer(draft.evidence[i], evidence[node]):
                 evidence[node], sources[node] = draft.evidence[i], draft.sources[i]
             place[i] = node
-    return Draft(tuple(tokens), tuple(parents), tuple(evidence), tuple(sources))
+    alive = tuple(survival) if any(draft.survival for draft in drafts) else ()
+    return Draft(tuple(tokens), tuple(parents), tuple(evidence), tuple(sources), survival=alive)
 
 
 def _is_longer(match: Evidence, other: Evidence) -> bool:
@@ -208,6 +211,21 @@ class Plan:
         if self.row_counts is None:
             return max(n, 0)
         return max((rows - 1 for rows in self.row_counts if rows <= n + 1), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Rows of a pass that refine guesses: `columns` (W), each of up to `levels` - 1 (N - 1) tokens."""
+
+    columns: int = 0
+    levels: int = 2
+
+    @property
+    def rows(self) -> int:
+        return self.columns * (self.levels - 1)
+
+
+NO_WINDOW = Window()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from edgespec.backends.scripted import Faults, Logits, ScriptedBackend, Simulate
 from edgespec.control import Calibration, Controller, CostModel, FixedPolicy, Policy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
+from edgespec.proposers.lookahead import LookaheadProposer
 from edgespec.proposers.memory import MemoryProposer
 from edgespec.proposers.recycling import RecyclingProposer
 from edgespec.text.stream import TokenStream
@@ -142,7 +143,18 @@ def model_proposer(
     return ModelProposer(ScriptedBackend(logits, n_vocab, n_ctx=n_ctx, faults=faults), n_vocab, notify)
 
 
-PROPOSERS = ("ngram", "suffix", "memory", "recycling", "same model", "other model", "tree", "random")
+PROPOSERS = (
+    "ngram",
+    "suffix",
+    "memory",
+    "recycling",
+    "lookahead",
+    "jacobi",
+    "same model",
+    "other model",
+    "tree",
+    "random",
+)
 
 
 def proposer(kind: str, logits: Logits, n_vocab: int = N_VOCAB) -> Proposer:
@@ -153,6 +165,8 @@ def proposer(kind: str, logits: Logits, n_vocab: int = N_VOCAB) -> Proposer:
         "suffix": SuffixProposer,
         "memory": lambda: remembering(plain(logits, n=100, n_vocab=n_vocab).ids),
         "recycling": RecyclingProposer,
+        "lookahead": LookaheadProposer,
+        "jacobi": lambda: LookaheadProposer("jacobi"),
         "same model": lambda: model_proposer(logits, n_vocab),
         "other model": lambda: model_proposer(looping(n_vocab, salt=99), n_vocab),
         "tree": lambda: TreeProposer(logits, n_vocab),

@@ -27,6 +27,8 @@ LOOKS = {
     "ngram": Look("n-gram", "ⁿ", "underline $source-ngram"),
     "memory": Look("memory", "ᵐ", "underline $source-memory"),
     "recycling": Look("recycling", "ʳ", "underline $source-recycling"),
+    "lookahead": Look("lookahead", "ˡ", "underline $source-lookahead"),
+    "jacobi": Look("jacobi", "ʲ", "underline $source-jacobi"),
 }
 _OTHER = Look("other", "ˣ", "underline $accent")
 

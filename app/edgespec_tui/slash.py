@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import SystemCommand
 
-from edgespec import hub
+from edgespec import hub, proposer_names
 from edgespec.errors import EdgespecError, UsageError
 from edgespec.history import as_json, as_markdown, from_json
 from edgespec_tui import attachments
@@ -47,7 +47,7 @@ class Slash:
         yield SystemCommand("Write in the editor", "Ctrl+G", app.action_editor)
         for name in NAMES:
             yield SystemCommand(f"Theme: {name}", "", lambda name=name: self._theme(name))
-        for spec in ("auto", "off", "suffix", "memory", "ngram", "recycling", "draft"):
+        for spec in ("auto", "off", *proposer_names()):
             yield SystemCommand(
                 f"Proposers: {spec}",
                 "/spec",

@@ -36,6 +36,8 @@ _DARK = Theme(
         "source-ngram": "#e9c46a",
         "source-memory": "#c9a6ff",
         "source-recycling": "#f2a07b",
+        "source-lookahead": "#ff9ecb",
+        "source-jacobi": "#b5c76b",
     },
 )
 _LIGHT = Theme(
@@ -68,6 +70,8 @@ _LIGHT = Theme(
         "source-ngram": "#8a5a00",
         "source-memory": "#6a3fb0",
         "source-recycling": "#a0441b",
+        "source-lookahead": "#a3266b",
+        "source-jacobi": "#5b6b12",
     },
 )
 
@@ -99,6 +103,8 @@ def themes() -> list[Theme]:
             "source-ngram": "ansi_yellow",
             "source-memory": "ansi_magenta",
             "source-recycling": "ansi_cyan",
+            "source-lookahead": "ansi_bright_magenta",
+            "source-jacobi": "ansi_bright_yellow",
         },
     )
     return [_DARK, _LIGHT, plain]

@@ -109,7 +109,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
 def _sources(spec: str, draft: str | Path | None, memory: str) -> tuple[Source, ...]:
     """The proposers that may run, in order."""
     names = [name.strip() for name in spec.lower().split(",") if name.strip()]
-    known = registry.names()
+    known = registry.proposer_names()
     unknown = [name for name in names if name not in ("auto", "off", *known)]
     if unknown or not names or (len(names) > 1 and {"auto", "off"} & set(names)):
         raise UsageError(f"--spec is auto, off, or some of {', '.join(known)} joined by commas; not {spec!r}")

@@ -195,6 +195,25 @@ class _RecordedDraft:
         pass
 
 
+class _RecordedJudge:
+    """The target says what it said."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __call__(self, draft: Draft, rows: FloatArray, history: Sequence[int]) -> Verdict:
+        at, output = len(history) - len(self._record.prompt), self._record.output
+
+        def choose(_: int, path: Sequence[int]) -> int:
+            i = at + len(path)
+            return output[i] if i < len(output) else _END
+
+        return verify_coupled(draft, choose)
+
+    def guess(self, row: FloatArray, history: Sequence[int], path: Sequence[int]) -> int:
+        raise NotImplementedError("what the target would have said otherwise is not recorded")
+
+
 def calibrate(curve: Curve, *, draft: bool) -> CostModel:
     """What is measured when a model is loaded, before the first token: some row counts, the draft."""
     return CostModel({n: curve.verify(n) for n in CALIBRATED_ROWS}, {"draft": curve.draft} if draft else None)
@@ -246,15 +265,6 @@ def _replay_one(
     for source in sources:
         proposers[source].begin(history)
 
-    def judge(draft: Draft, rows: FloatArray, history: Sequence[int]) -> Verdict:
-        at = len(history) - len(record.prompt)
-
-        def choose(_: int, path: Sequence[int]) -> int:
-            i = at + len(path)
-            return output[i] if i < len(output) else _END
-
-        return verify_coupled(draft, choose)
-
     def take(run: Run) -> tuple[int, int]:
         kept = [token for token, _ in run][: end - len(history)]
         history.extend(kept)
@@ -264,7 +274,7 @@ def _replay_one(
         raise AssertionError(why)
 
     while len(history) < end:
-        outcome = decoder.step(history, _MOST_ROWS - 1, judge, take, rebuild)
+        outcome = decoder.step(history, _MOST_ROWS - 1, _RecordedJudge(record), take, rebuild)
         rounds += 1
         draft_n += len(outcome.draft)
         accepted += outcome.accepted

@@ -23,7 +23,7 @@ from edgespec.cli.references import ModelReference, chosen
     cls=Option,
     section="What is measured",
     metavar="LIST",
-    help="Configurations joined by commas: auto, suffix, ngram, recycling, draft, memory; a + joins proposers"
+    help="Configurations joined by commas: auto, all, or what run --spec takes; a + joins proposers"
     " into one (suffix+draft). all measures each but memory. Plain decoding is always measured."
     "  [default: auto, and draft with -md]",
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import edgespec
-from edgespec import Model, SamplingSettings, Settings
+from edgespec import Model, SamplingSettings, Settings, proposer_names
 from edgespec.bench import criterion, report, saved
 from edgespec.bench import prompts as sets
 from edgespec.bench.answers import PLAIN, Answer, First
@@ -34,10 +34,6 @@ def compare(a: str, b: str, *, anyway: bool) -> int:
     """Print what changed between two saved results."""
     Stdout().write(saved.compare(saved.read(Path(a)), saved.read(Path(b)), anyway=anyway))
     return 0
-
-
-SPECS = ("auto", "suffix", "ngram", "recycling", "draft", "memory")
-ALL = "auto,suffix,ngram,recycling"
 
 
 class RecordError(EdgespecError):
@@ -242,11 +238,14 @@ def _configurations(spec: str | None, draft: str | None) -> list[tuple[str, str]
     """(name, spec as `Settings` has it) without plain, which is always measured."""
     own = ",draft" if names_draft(draft) else ""
     wanted = (spec or "auto" + own).lower()
-    names = [name.strip() for name in (ALL + own if wanted == "all" else wanted).split(",")]
+    known = proposer_names()
+    every = ["auto", *(name for name in known if name not in ("draft", "memory"))]
+    names = [name.strip() for name in (",".join(every) + own if wanted == "all" else wanted).split(",")]
     chosen = [name for name in dict.fromkeys(names) if name not in ("", "off", PLAIN)]
     parts = {part for name in chosen for part in name.split("+")}
-    if not chosen or parts - set(SPECS) or any(name != "auto" and "auto" in name for name in chosen):
-        raise UsageError(f"--spec takes {', '.join(SPECS)}, joined by commas, or by + into one; not {spec!r}")
+    if not chosen or parts - {"auto", *known} or any(name != "auto" and "auto" in name for name in chosen):
+        takes = ", ".join(("auto", *known))
+        raise UsageError(f"--spec takes {takes}, joined by commas, or by + into one; not {spec!r}")
     if "draft" in parts and (draft or "none").lower() == "none":
         raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")
     return [(name, name.replace("+", ",")) for name in chosen]

@@ -326,7 +326,8 @@ speculation_options = _group(
         "--spec",
         default="auto",
         metavar="WHAT",
-        help="auto, off, or proposers joined by commas: suffix, memory, ngram, recycling, draft.",
+        help="auto, off, or proposers joined by commas:"
+        " suffix, memory, ngram, recycling, lookahead, jacobi, draft.",
     ),
     _o(
         "--draft-max",

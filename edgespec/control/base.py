@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from edgespec.types import Draft, Outcome, Plan, Source, Status
+from edgespec.types import Draft, Outcome, Plan, Source, Status, Window
 
 
 class Policy(Protocol):
@@ -21,6 +21,10 @@ class Policy(Protocol):
 
     def trim(self, draft: Draft) -> Draft:
         """The part of a finished draft that is worth verifying."""
+        ...
+
+    def window(self, draft: Draft) -> Window:
+        """Rows in which guesses are refined beside this draft; `NO_WINDOW` where that does not pay."""
         ...
 
     def observe(self, outcome: Outcome) -> None:

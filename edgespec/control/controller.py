@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -12,9 +12,23 @@ from numpy.typing import NDArray
 from edgespec.control.branching import LEVELS, depths, typical, work
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
+from edgespec.control.expected import bets, chances
 from edgespec.control.ledger import Bets, Branches, Ledger, price_of_risk, urgency
 from edgespec.control.survival import Calibration, table_of
-from edgespec.types import NO_DRAFT, Choice, Draft, Evidence, Offer, Outcome, Plan, Source, Status
+from edgespec.control.windows import REFINING, Windows
+from edgespec.types import (
+    NO_DRAFT,
+    NO_WINDOW,
+    Choice,
+    Draft,
+    Evidence,
+    Offer,
+    Outcome,
+    Plan,
+    Source,
+    Status,
+    Window,
+)
 
 _PRICE = 0.02
 _CHEAP = 1e-4
@@ -66,6 +80,7 @@ class Controller:
         self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._missed: dict[Source, int] = {}
         self._drafting: Drafting | None = None
+        self._windows, self._widened = Windows(sources, self.calibration), False
         self._levels = 0
         self._idle = 0.0
         self._price = _PRICE * price_of_risk(cost.relative[2:])
@@ -89,11 +104,13 @@ class Controller:
         """Of what costs something unverified too: at the best that it is known for."""
         if name == "draft":
             return self._model_can_pay()
+        if name in REFINING:
+            return self._windows.can_pay(name, self.cost.relative, self._allowed, self._trees)
         if name != "recycling":
             return True
         n = min(self._most, _AHEAD)
-        bets = Bets(np.full(n, self.calibration.chance((0.0,), table_of(name, False))))
-        rate = bets.emitted / self.cost.relative[2 : n + 2]
+        won = Bets(np.full(n, self.calibration.chance((0.0,), table_of(name, False))))
+        rate = won.emitted / self.cost.relative[2 : n + 2]
         return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
     def _model_can_pay(self) -> bool:
@@ -142,8 +159,8 @@ class Controller:
         if not draft.tokens or self._limit < 1 or self._is_wrong(draft):
             return NO_DRAFT
         drawn = self._drawn(draft)
-        order, bets = self._bets(draft)
-        best, rate = self._best(bets, self._costs(len(order), drawn, 0), drawn)
+        order, won = bets(self.calibration, draft, self._limit)
+        best, rate = self._best(won, self._costs(len(order), drawn, 0), drawn)
         if not drawn and "draft" in self._active and self._model_rate() > rate:
             best = 0
         if draft.q is not None:
@@ -153,7 +170,19 @@ class Controller:
         kept = order[:best]
         rank = kept.argsort()
         cut = draft.keep(kept[rank].tolist())
-        return replace(cut, survival=tuple(bets.survival[:best][rank].tolist()))
+        return replace(cut, survival=tuple(won.survival[:best][rank].tolist()))
+
+    def window(self, draft: Draft) -> Window:
+        """Where it brings more than its rows cost, and the ledger can bear it besides the draft."""
+        size, n = self._windows.size, len(draft)
+        rows = min(n + size.rows, self._limit)
+        relative = self.cost.relative
+        self._widened = (
+            rows > n
+            and self._windows.gain > self._pace * (relative[rows + 1] - relative[n + 1])
+            and relative[rows + 1] - 1.0 <= self._ledger.budget
+        )
+        return size if self._widened else NO_WINDOW
 
     def _drawn(self, draft: Draft) -> float:
         """The draft model's work on it, in single tokens."""
@@ -162,45 +191,18 @@ class Controller:
         parents = [p for p, source in zip(draft.parents, draft.sources, strict=True) if source == "draft"]
         return float(work(depths(parents), self.cost.draft_row or 0.0)[-1]) if parents else 0.0
 
-    def _bets(self, draft: Draft) -> tuple[NDArray[np.int64], Bets]:
-        """The nodes from the likeliest to be reached on, parents first, and what is won with so many."""
-        if draft.is_chain:
-            chances = self._chances(draft.evidence, draft.sources)
-            return np.arange(len(chances)), Bets(chances)
-        n, known = len(draft), self.calibration.chance
-        survival, depth, taken = np.ones(n + 1), np.zeros(n + 1, np.int64), np.zeros(n + 1)
-        alone = [known(why, table_of(s, False)) for why, s in zip(draft.evidence, draft.sources, strict=True)]
-        # Of siblings the likeliest first; a draft model has them in order already.
-        place = [
-            0.0 if source == "draft" else -chance for source, chance in zip(draft.sources, alone, strict=True)
-        ]
-        for i in sorted(range(n), key=lambda i: (draft.parents[i], place[i])):
-            parent, chance = draft.parents[i], alone[i]
-            if taken[parent] > 0.0:
-                chance = known(draft.evidence[i], table_of(draft.sources[i], True)) * (1.0 - taken[parent])
-            taken[parent] += chance
-            survival[i] = chance * survival[parent]
-            depth[i] = depth[parent] + 1
-        order = np.argsort(-survival[:n], kind="stable")[: self._limit]
-        return order, Branches(survival[order], depth[order])
-
-    def _chances(self, evidence: Sequence[Evidence], sources: Iterable[Source]) -> NDArray[np.float64]:
-        chance = self.calibration.chance
-        pairs = zip(evidence[: self._limit], sources, strict=False)
-        return np.array([chance(e, table_of(source, False)) for e, source in pairs])
-
-    def _best(self, bets: Bets, cost: NDArray[np.float64], paid: float = 0.0) -> tuple[int, float]:
+    def _best(self, won: Bets, cost: NDArray[np.float64], paid: float = 0.0) -> tuple[int, float]:
         """(tokens, expected rate in plain tokens) of the best draft; (0, 1.0) if none beats plain.
 
         `cost`: of the round, `[n]`; for `paid` tokens of the draft model it is spent already.
         """
-        usable = self._usable(cost, bets)
+        usable = self._usable(cost, won)
         if not usable.any():
             return 0, 1.0
-        worth = bets.emitted
+        worth = won.emitted
         price = self._price * urgency(self._ledger.budget)
         if price > _CHEAP:
-            worth = worth - price * bets.shortfall(cost - 1.0)
+            worth = worth - price * won.shortfall(cost - 1.0)
         rate = worth / cost * usable
         best = int(rate.argmax())
         plain = 1.0 / (1.0 + paid * self._each)
@@ -216,9 +218,9 @@ class Controller:
             cost[n - ahead :] += _COUNTS[:ahead] * self._each
         return cost
 
-    def _usable(self, cost: NDArray[np.float64], bets: Bets) -> NDArray[np.bool_]:
+    def _usable(self, cost: NDArray[np.float64], won: Bets) -> NDArray[np.bool_]:
         """Which of these drafts the row counts and the ledger allow."""
-        usable: NDArray[np.bool_] = self._allowed[1 : len(cost) + 1] & self._ledger.allows(cost, bets)
+        usable: NDArray[np.bool_] = self._allowed[1 : len(cost) + 1] & self._ledger.allows(cost, won)
         return usable
 
     @property
@@ -255,8 +257,9 @@ class Controller:
         pace = min(self._pace, model.believed) if j else 1.0
         now, going_on = model.value(pace), model.value_of_drawing(pace)
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
-            bets = Bets(np.concatenate((model.known, self._chances(copied, repeat("suffix"))))[: self._limit])
-            copying = bets.emitted - pace * self._costs(len(bets.emitted), j, 0)
+            following = chances(self.calibration, copied, repeat("suffix"), self._limit - j)
+            won = Bets(np.concatenate((model.known, following)))
+            copying = won.emitted - pace * self._costs(len(won.emitted), j, 0)
             if float(copying[j:].max(initial=-np.inf)) > max(going_on, now):
                 return "copy"
         return "draft" if going_on > now else "stop"
@@ -271,12 +274,12 @@ class Controller:
             return tree, not tree.tokens and each <= _PROBE_SHARE * self._idle
         if not tree.tokens:
             return tree, each <= self._ledger.budget and self._model_rate() > 1.0
-        order, bets = self._bets(tree)
-        value = self._worth(bets.emitted, pace)
+        order, won = bets(self.calibration, tree, self._limit)
+        value = self._worth(won.emitted, pace)
         best = int(value.argmax()) + 1 if value.max() > -np.inf else len(order)
         kept = np.sort(order[:best])
         tree = tree.keep(kept.tolist())
-        survival = bets.survival[:best][order[:best].argsort()]
+        survival = won.survival[:best][order[:best].argsort()]
         depth = depths(tree.parents)
         row = self.cost.draft_row or 0.0
         spent = float(work(depth, row)[-1]) * each
@@ -298,6 +301,8 @@ class Controller:
         n = len(outcome.draft)
         counted = self.cost.observe_verify(n + 1, outcome.t_verify)
         drew = False
+        if self._widened:
+            self._windows.learn(outcome.offers)
         for offer in outcome.offers:
             self._learn(offer)
             if offer.draft.sources[0] == "draft":

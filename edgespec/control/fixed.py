@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from edgespec.types import Draft, Outcome, Plan, Source, Status
+from edgespec.control.windows import usual_window
+from edgespec.types import NO_WINDOW, Draft, Outcome, Plan, Source, Status, Window
 
 
 class FixedPolicy:
@@ -18,7 +19,10 @@ class FixedPolicy:
         *,
         row_counts: Sequence[int] | None = None,
         trees: bool = False,
+        window: Window | None = None,
     ) -> None:
+        """`window` None is the usual one for these sources."""
+        self._window, self._size = window, NO_WINDOW
         self._trees = trees
         self._sources = tuple(sources)
         self._depth = depth
@@ -32,12 +36,19 @@ class FixedPolicy:
         loose = Plan(self._sources, min(self._depth, limit), self._row_counts)
         most = loose.fit(loose.max_draft)
         self._plan = Plan(self._sources, most, self._row_counts)
-        if tree and self._trees:
+        tree = tree and self._trees
+        self._size = self._window or usual_window(self._sources, most, tree)
+        if tree:
             self._plan = replace(self._plan, tree=True, grow=lambda draft: (draft, len(draft) < most))
         return self._plan if self._plan.max_draft else Plan()
 
     def trim(self, draft: Draft) -> Draft:
-        return draft.first(self._plan.fit(len(draft)))
+        """All of it, but for the rows of the window."""
+        room = self._plan.max_draft - (self._size.rows if self._size.levels > 2 else 0)
+        return draft.first(self._plan.fit(min(len(draft), room)))
+
+    def window(self, draft: Draft) -> Window:
+        return self._size
 
     def observe(self, outcome: Outcome) -> None:
         pass

@@ -12,7 +12,14 @@ from edgespec.types import Evidence, Source
 
 _LENGTHS = (1, 2, 3, 4, 6, 8, 10, 16, 24)
 _COPIED = (0.32, 0.57, 0.61, 0.71, 0.79, 0.86, 0.91, 0.96, 0.99)
-_RECYCLED = (0.55, 0.36, 0.17, 0.11, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01)
+_PLACES = {
+    "recycling": (0.55, 0.36, 0.17, 0.11, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01),
+    "lookahead": (0.34, 0.10, 0.05, 0.03, 0.50, 0.10, 0.15, 0.08, 0.06),
+    "jacobi": (0.0, 0.0, 0.0, 0.0, 0.0, 0.10, 0.20, 0.10, 0.06),
+    "lookahead=": (0.03, 0.04, 0.05, 0.03, 0.05, 0.06, 0.08, 0.10),
+    "jacobi=": (0.03, 0.04, 0.05),
+}
+"""Chances by the place that is the evidence; of a window, by its size."""
 _TOP = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 1.0)
 _AGREED = (0.05, 0.25, 0.5, 0.65, 0.85, 0.95, 0.985, 0.997)
 _LENGTH_BINS = (1, 2, 3, 4, 5, 7, 10, 15, 24)
@@ -24,6 +31,8 @@ _FADE = 0.9
 _TOGETHER = ("draft", "suffix", "ngram")
 """Sources whose evidence means the same, or whose kinds differ; all others are counted apart."""
 BESIDE = "+"
+BEYOND = "="
+"""Ends the name of the table of what a window of guesses brings."""
 _BESIDE = 0.8
 _SECOND = 0.3
 
@@ -38,10 +47,11 @@ def _between(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
     return ys[i - 1] + (ys[i] - ys[i - 1]) * (x - xs[i - 1]) / (xs[i] - xs[i - 1])
 
 
-def prior(evidence: Evidence) -> float:
+def prior(evidence: Evidence, table: str = "") -> float:
     """Before anything was counted: measured on mixed answers of other models."""
     if len(evidence) == 1:
-        return _RECYCLED[min(int(evidence[0]), len(_RECYCLED) - 1)]
+        known = _PLACES.get(table.removesuffix(BESIDE), _PLACES["recycling"])
+        return known[min(int(evidence[0]), len(known) - 1)]
     if len(evidence) == 2:
         top, agrees = evidence
         chance = _between(top, _TOP, _AGREED)
@@ -71,7 +81,7 @@ def table_of(source: Source, alternative: bool) -> str:
 
 @lru_cache(maxsize=4096)
 def _placed(evidence: Evidence, table: str) -> tuple[Bin, float]:
-    (kind, *where), expected = _bin(evidence), prior(evidence)
+    (kind, *where), expected = _bin(evidence), prior(evidence, table)
     if table.endswith(BESIDE):
         expected *= _BESIDE
     return (kind + table, *where), expected  # type: ignore[return-value]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol, cast
 
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
-from edgespec.engine.teaching import Teaching
+from edgespec.engine.teaching import Teaching, refine
 from edgespec.errors import BackendError, EdgespecError, RollbackError
-from edgespec.proposers.base import Proposer
+from edgespec.proposers.base import Proposer, Refining
 from edgespec.sampling import Sampler
 from edgespec.types import NO_DRAFT, Clock, Draft, FloatArray, Offer, Outcome, Plan, Source, Verdict, merge
 from edgespec.verify import verify_coupled, verify_rejection
@@ -20,8 +20,18 @@ VerifyMode = Literal["coupled", "rejection"]
 Run = list[tuple[int, Source]]
 """What a round sampled, in order: the accepted drafted tokens, then the target's own."""
 
-Judging = Callable[[Draft, FloatArray, Sequence[int]], Verdict]
-"""(draft, its rows of logits, history) -> what the target makes of it."""
+
+class Judging(Protocol):
+    """What the target makes of rows of logits, for one answer."""
+
+    def __call__(self, draft: Draft, rows: FloatArray, history: Sequence[int]) -> Verdict:
+        """Of a draft, by its rows `[1 + n, n_vocab]`."""
+        ...
+
+    def guess(self, row: FloatArray, history: Sequence[int], path: Sequence[int]) -> int:
+        """What the target may be expected to say behind a path that it does not take, from its row there."""
+        ...
+
 
 Take = Callable[[Run], tuple[int, int]]
 """A run -> (tokens of it up to where the answer ends, of these emitted)."""
@@ -62,12 +72,14 @@ class Decoder:
         started = self.clock()
         plan = self.policy.plan(limit, self.backend.capabilities.tree)
         draft, offered = self._propose(history, plan)
+        draft = self._widened(draft, history, plan)
         proposed = self.clock()
         rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
         computed = self.clock()
         verdict = judge(draft, rows, history)
         pupils = [self.proposers[name] for name in plan.proposers if name in self.proposers]
         self.teaching.teach(pupils, history[-1], draft, rows, verdict, computed - proposed)
+        refine(pupils, draft, verdict, lambda node: judge.guess(rows[node + 1], history, draft.path(node)))
         run = _run(draft, verdict)
         sampled, emitted = take(run)
         kept = verdict.path[: sampled - 1]
@@ -119,6 +131,16 @@ class Decoder:
                 best = self.policy.trim(ask(name))
         return best, offered
 
+    def _widened(self, draft: Draft, history: Sequence[int], plan: Plan) -> Draft:
+        """With guesses that the pass refines, as far as rows allow; a sampled draft stays as it is."""
+        window = self.policy.window(draft)
+        if not window.columns or draft.q is not None:
+            return draft
+        asked = [self.proposers[name] for name in plan.proposers if name in self.proposers]
+        guesses = [cast(Refining, p).window(history, window) for p in asked if hasattr(p, "window")]
+        wider = merge([draft, *guesses])
+        return wider.first(plan.fit(len(wider)))
+
 
 @dataclass(frozen=True, slots=True)
 class Judge:
@@ -139,6 +161,10 @@ class Judge:
             sampler.settings.seed,
             len(history),
         )
+
+    def guess(self, row: FloatArray, history: Sequence[int], path: Sequence[int]) -> int:
+        """With the noise of that place; in rejection mode the likeliest: draws must not be known before."""
+        return self.sampler.choose(row, history, path) if self.mode == "coupled" else int(row.argmax())
 
 
 def _parents(draft: Draft) -> list[int] | None:

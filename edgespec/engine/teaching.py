@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
-from edgespec.proposers.base import Learning, Proposer
+from edgespec.proposers.base import Learning, Proposer, Refining
 from edgespec.sampling.transform import top_k
 from edgespec.types import Clock, Draft, FloatArray, Verdict
 
@@ -47,3 +47,12 @@ class Teaching:
             for pupil in pupils:
                 pupil.learn(pending if node < 0 else draft.tokens[node], best[: pupil.n_best])
         self._left -= self._clock() - started
+
+
+def refine(
+    proposers: Iterable[Proposer], draft: Draft, verdict: Verdict, answer: Callable[[int], int]
+) -> None:
+    """Those that guess again are told of the draft; `answer(i)` is what the target says behind node i."""
+    for proposer in proposers:
+        if hasattr(proposer, "refine"):
+            cast(Refining, proposer).refine(draft, verdict, answer)

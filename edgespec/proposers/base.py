@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol, runtime_checkable
 
-from edgespec.types import Draft, Ids, Plan, SamplingSettings, Source, Tokens, Verdict
+from edgespec.types import Draft, Ids, Plan, SamplingSettings, Source, Tokens, Verdict, Window
 
 
 class Proposer(Protocol):
@@ -34,6 +35,18 @@ class Learning(Protocol):
         """After `token`, in a place where a pass computed a row, these `n_best` ids were likeliest, the best
         first. Rows may be left out where looking takes too long.
         """
+        ...
+
+
+class Refining(Protocol):
+    """A proposer whose guesses the target answers in rows of their own; it sees tokens, never logits."""
+
+    def window(self, history: Tokens, window: Window) -> Draft:
+        """Guesses to be verified for what the answers tell, however unlikely: at most `window.rows` nodes."""
+        ...
+
+    def refine(self, draft: Draft, verdict: Verdict, answer: Callable[[int], int]) -> None:
+        """After each pass. `answer(i)`: what the target says behind node i of what was verified."""
         ...
 
 

@@ -11,7 +11,8 @@ from edgespec.backends.rows import exact_rows, tried_trees
 from edgespec.control import FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.errors import BackendError, Cancelled
-from edgespec.proposers import ModelProposer, NgramProposer, SuffixProposer
+from edgespec.proposers import ModelProposer, registry
+from edgespec.proposers.memory import MemoryProposer
 from edgespec.text.stream import TokenStream
 from edgespec.text.vocabulary import compare
 from edgespec.types import SamplingSettings
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.model
 COUNTS = (2, 3, 4, 5, 6, 8, 12)
 EXACT_TREES = ("scripted", "llamacpp", "mlx")
 """On a CPU. ONNX Runtime adds up scores by their place in the cache, where siblings lie in between."""
-TREES = (("suffix", "trees"), ("draft", "trees"))
+BRANCHING = ("suffix", "recycling", "lookahead", "draft")
 SAMPLINGS = {"greedy": SamplingSettings(temperature=0.0), "sampled": SamplingSettings(seed=1234)}
 
 
@@ -366,13 +367,15 @@ def test_vocabulary_is_the_one_of_the_file(subject, model):
 def test_text_with_speculation_is_text_without(how, subject, model, backend, exact, exact_trees):
     """In exact mode, for every proposer, at every temperature: ids are equal."""
     draft = subject.open(max_rows=8)
-    proposers = {
-        "suffix": SuffixProposer(),
-        "ngram": NgramProposer(),
+    memory = MemoryProposer()
+    proposers = {name: make() for name, make in registry.FREE.items()} | {
+        "memory": memory,
         "draft": ModelProposer(draft.backend, draft.backend.n_vocab, lambda _: None),
     }
+    assert set(proposers) == set(registry.proposer_names())
     session = Session(backend, model.vocabulary.is_eog, FixedPolicy((), 0))
-    ways = [(), *((name,) for name in proposers), *(TREES if exact_trees else ())]
+    ways = [(), *((name,) for name in proposers)]
+    ways += [(name, "trees") for name in BRANCHING if exact_trees]
     drafted = dict.fromkeys(ways, 0)
     branched = 0
     for prompt in (subject.ids[:48], subject.forced[1]):
@@ -386,7 +389,9 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
                 if event.outcome is not None:
                     drafted[way] += len(event.outcome.draft)
                     branched += not event.outcome.draft.is_chain
-            expected = expected or ids
+            if expected is None:
+                expected = ids
+                memory.remember(len(prompt), np.array(expected, np.int32))
             assert ids == expected, f"{way} after {len(prompt)} tokens"
     draft.backend.close()
     print(f"\n{subject.name}, {how}, rows {exact}: drafted {drafted}, {branched} trees")

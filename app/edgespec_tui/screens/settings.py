@@ -11,12 +11,11 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Button, Footer, Input, Label, Select, Static, TextArea
 
+from edgespec import proposer_names
 from edgespec.errors import UsageError
 from edgespec_tui.choices import FIELDS, Choices, changed
 from edgespec_tui.text import one_line
 from edgespec_tui.theme import NAMES
-
-_PROPOSERS = ("auto", "off", "suffix", "memory", "ngram", "recycling", "draft", "suffix,draft")
 
 
 class SettingsScreen(ModalScreen[Choices | None]):
@@ -81,7 +80,7 @@ class SettingsScreen(ModalScreen[Choices | None]):
         with Horizontal(classes="row"):
             yield Label(field.label)
             if name in ("theme", "spec"):
-                known = NAMES if name == "theme" else _PROPOSERS
+                known = NAMES if name == "theme" else ("auto", "off", *proposer_names(), "suffix,draft")
                 options = known if value in known else (*known, value)
                 yield Select(
                     [(option, option) for option in options], value=value, allow_blank=False, id=name
