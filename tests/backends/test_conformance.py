@@ -398,4 +398,6 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
     if max(exact) > 1:
         assert drafted["draft",]
         assert branched > 0 or not exact_trees
-        assert how == "sampled" or all(n for way, n in drafted.items() if way)
+        # Passes of the scripted model are too quick for their rows to be looked at.
+        idle = {(), ("recycling",), ("recycling", "trees")} if subject.name == "scripted" else {()}
+        assert how == "sampled" or all(n for way, n in drafted.items() if way not in idle)
