@@ -7,6 +7,7 @@ from edgespec.backends.scripted import ScriptedBackend, SimulatedClock, from_scr
 from edgespec.control import FixedPolicy
 from edgespec.engine import Request, Session
 from edgespec.proposers import ModelProposer
+from edgespec.proposers.lookahead import LookaheadProposer
 from edgespec.text.stream import TokenStream
 
 FLOOR = 0.97
@@ -45,8 +46,8 @@ class Answering:
     def model(self, logits, guide=None):
         return ModelProposer(self.backend(logits, lambda n: self.each), N_VOCAB, lambda _: None, guide)
 
-    def controller(self, sources):
-        return controller(sources, self.seconds, draft=self.each)
+    def controller(self, sources, **how):
+        return controller(sources, self.seconds, draft=self.each, **how)
 
     def run(self, policy, proposers, n, prompt=PROMPT):
         """(seconds after the first token, the answer)."""
@@ -84,6 +85,17 @@ def test_a_draft_that_is_always_wrong_costs_three_percent_at_most(curve, kind, n
     made = proposers(kind, a)
     seconds, _ = a.run(a.controller(tuple(made)), made, n)
     assert rate(seconds, n) >= FLOOR
+
+
+@pytest.mark.parametrize("curve", CURVES)
+@pytest.mark.parametrize("kind", ["lookahead", "jacobi"])
+@pytest.mark.parametrize("n", LENGTHS)
+def test_refining_guesses_that_seldom_come_true_costs_three_percent_at_most(curve, kind, n):
+    a = Answering(curve)
+    policy = a.controller((kind,), trees=True)
+    for turn in range(3):
+        seconds, _ = a.run(policy, {kind: LookaheadProposer(kind)}, n, (*PROMPT, turn))
+        assert rate(seconds, n) >= FLOOR
 
 
 @pytest.mark.parametrize("curve", CURVES)
