@@ -175,6 +175,8 @@ class Controller:
     def window(self, draft: Draft) -> Window:
         """Where it brings more than its rows cost, and the ledger can bear it besides the draft."""
         size, n = self._windows.size, len(draft)
+        if not size.columns:
+            return size
         rows = min(n + size.rows, self._limit)
         relative = self.cost.relative
         self._widened = (

@@ -18,7 +18,7 @@ FREE: dict[Source, Callable[[], Proposer]] = {
     "lookahead": LookaheadProposer,
     "jacobi": lambda: LookaheadProposer("jacobi"),
 }
-AUTO: tuple[Source, ...] = ("suffix", "memory", "recycling", "draft")
+AUTO: tuple[Source, ...] = ("suffix", "memory", "recycling", "lookahead", "draft")
 """Those that the policy may choose from when none is named. A suffix match is an n-gram match of any
 length, so the index adds nothing beside it.
 """
