@@ -132,14 +132,14 @@ class Decoder:
         return best, offered
 
     def _widened(self, draft: Draft, history: Sequence[int], plan: Plan) -> Draft:
-        """With guesses that the pass refines, as far as rows allow; a sampled draft stays as it is."""
+        """With guesses that the pass refines, where rows and branches allow; never beside a sampled draft."""
         window = self.policy.window(draft)
         if not window.columns or draft.q is not None:
             return draft
         asked = [self.proposers[name] for name in plan.proposers if name in self.proposers]
         guesses = [cast(Refining, p).window(history, window) for p in asked if hasattr(p, "window")]
         wider = merge([draft, *guesses])
-        return wider.first(plan.fit(len(wider)))
+        return wider.first(plan.fit(len(wider))) if plan.tree or wider.is_chain else draft
 
 
 @dataclass(frozen=True, slots=True)

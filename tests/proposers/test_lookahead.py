@@ -6,6 +6,8 @@ from engine_kit import GREEDY, N_VOCAB, PROMPT, answer, looping, plain, session,
 
 from edgespec.backends.scripted import ScriptedBackend
 from edgespec.control import FixedPolicy
+from edgespec.engine import Session
+from edgespec.proposers import SuffixProposer
 from edgespec.proposers.lookahead import LookaheadProposer
 from edgespec.types import NO_DRAFT, Plan, SamplingSettings, Verdict, Window
 
@@ -150,3 +152,14 @@ def test_rejection_with_guesses_follows_the_targets_distribution():
     seen = expected > 0
     chi2 = (((counts - expected) ** 2)[:, seen] / expected[seen]).sum()
     assert chi2 < seen.sum() - 1 + 4 * np.sqrt(2 * (seen.sum() - 1))
+
+
+def test_beside_another_chain_no_branch_is_made_where_branches_are_not_allowed():
+    logits = looping()
+    made = {"suffix": SuffixProposer(), "jacobi": LookaheadProposer("jacobi")}
+    policy = FixedPolicy(tuple(made), 6)
+    s = Session(ScriptedBackend(logits, N_VOCAB), lambda _: False, policy, made)
+    got = answer(s, PROMPT, 100, GREEDY)
+    assert got.ids == plain(logits, n=100).ids
+    assert all(outcome.draft.is_chain for outcome in got.outcomes)
+    assert {source for outcome in got.outcomes for source in outcome.draft.sources} == {"suffix", "jacobi"}
