@@ -15,7 +15,7 @@ from edgespec.api.calibrating import Calibrator
 from edgespec.api.choosing import chosen
 from edgespec.api.fitting import fitted
 from edgespec.api.model import Model, Speculation, When
-from edgespec.api.pairing import Pair
+from edgespec.api.pairing import InIds, Pair
 from edgespec.api.payoff import objection
 from edgespec.api.remembering import Remembering
 from edgespec.backends.base import DRAFT_ROWS, LoadedModel, LoadOptions
@@ -30,7 +30,7 @@ from edgespec.errors import (
 )
 from edgespec.hub import used
 from edgespec.memory import Store
-from edgespec.proposers import ModelProposer, Proposer, SuffixProposer, registry
+from edgespec.proposers import Proposer, SuffixProposer, registry
 from edgespec.types import Source
 
 Progress = Callable[[str, float], None]
@@ -157,8 +157,8 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
     drafting, pair = _drafting(target, path, pair or Pair(), s)
     draft, draft_path = None, pair.path
     if drafting is not None:
-        draft, shared = drafting
-        proposers["draft"] = ModelProposer(draft.backend, shared, s.notify, suffix)
+        draft = drafting.model
+        proposers["draft"] = drafting.proposer(s.notify, suffix)
     try:
         speculates = bool(_sources(s.spec, draft_path, s.memory))
         calibrator = Calibrator(target, path, draft, draft_path, s.numerics, s.notify) if speculates else None
@@ -224,9 +224,7 @@ def _is_due(s: Settings) -> bool:
     return s.calibrate == "first" or s.spec != "auto"
 
 
-def _drafting(
-    target: LoadedModel, path: Path, pair: Pair, s: Settings
-) -> tuple[tuple[LoadedModel, int] | None, Pair]:
+def _drafting(target: LoadedModel, path: Path, pair: Pair, s: Settings) -> tuple[InIds | None, Pair]:
     """The draft model, loaded; without it where nobody asked for it and it cannot be used or cannot pay."""
     if pair.path is None:
         return None, pair
@@ -235,23 +233,21 @@ def _drafting(
         if why := objection(stored, fingerprint(pair.path), exact=s.numerics == "exact"):
             return None, pair.without(f"{pair.path.name} is not loaded: {why}; --draft {pair.path} loads it")
     try:
-        draft, shared, how = _load_draft(target, path, pair.path, s, pair.asked)
+        draft = _load_draft(target, path, pair.path, s, pair.asked)
     except DraftError as error:
         if pair.asked:
             raise
         s.notify(f"no draft model: {error}")
         return None, pair.without(str(error))
     used.mark(pair.path)
-    if how:
-        pair = replace(pair, reason=f"{pair.reason}; {how}")
-    if how or not pair.asked:
+    if draft.how:
+        pair = replace(pair, reason=f"{pair.reason}; {draft.how}")
+    if draft.how or not pair.asked:
         s.notify(f"draft model {pair.reason}")
-    return (draft, shared), pair
+    return draft, pair
 
 
-def _load_draft(
-    target: LoadedModel, path: Path, draft_path: Path, s: Settings, asked: bool
-) -> tuple[LoadedModel, int, str]:
+def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings, asked: bool) -> InIds:
     """The draft model in the target's ids, see `pairing.in_ids_of`. Raises DraftError."""
     try:
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=DRAFT_ROWS, exact=False)

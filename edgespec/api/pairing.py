@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from edgespec import hub
-from edgespec.backends.base import LoadedModel
+from edgespec.backends.base import Backend, LoadedModel
 from edgespec.errors import (
     BackendError,
     ConversionError,
@@ -19,8 +20,14 @@ from edgespec.errors import (
 )
 from edgespec.hub import local, pairing
 from edgespec.hub.gguf import Header
+from edgespec.proposers import ModelProposer, Proposer, SuffixProposer
+
+if TYPE_CHECKING:
+    from edgespec.proposers.cutting import Retokenisation
 
 AUTO, NONE = "auto", "none"
+LEAST_ALIKE = 0.95
+"""Of the tokens of a sample text: below it a draft is right more often by its text than token by token."""
 
 
 UNUSABLE = (
@@ -80,27 +87,60 @@ def choose(
     return pair
 
 
+@dataclass(frozen=True, slots=True)
+class InIds:
+    """A draft model whose backend takes the target's ids, of which it knows those under `n_shared`.
+
+    `how`: what was done for that, if anything. `text`: it drafts text with its `own` backend instead.
+    """
+
+    model: LoadedModel
+    n_shared: int
+    how: str = ""
+    text: Retokenisation | None = None
+    own: Backend | None = None
+
+    def proposer(self, notify: Callable[[str], None], guide: SuffixProposer) -> Proposer:
+        if self.text is None or self.own is None:
+            return ModelProposer(self.model.backend, self.n_shared, notify, guide)
+        from edgespec.proposers.retokenised import RetokenisedProposer
+
+        return RetokenisedProposer(self.own, self.text, notify, guide)
+
+
 def in_ids_of(
     target: LoadedModel, draft: LoadedModel, target_name: str, draft_name: str, *, asked: bool
-) -> tuple[LoadedModel, int, str]:
-    """The draft in the target's ids, from which id on it knows none, and what was done for it, if anything.
+) -> InIds:
+    """The draft in the target's ids.
 
-    A draft with another vocabulary is translated where a person `asked` for it. Raises DraftError.
+    One with another vocabulary drafts where a person `asked` for it: translated token by token where nearly
+    all are alike, by its text otherwise. Raises DraftError where neither can pay.
     """
-    from edgespec.proposers.translated import translated
     from edgespec.text.vocabulary import compare
 
     try:
-        return draft, compare(target.vocabulary, draft.vocabulary, target_name, draft_name), ""
+        return InIds(draft, compare(target.vocabulary, draft.vocabulary, target_name, draft_name))
     except DraftError as error:
         if not asked:
             raise
         differing = error
-    try:
-        backend, overlap = translated(draft.backend, target.vocabulary, draft.vocabulary)
-    except DraftError as error:
-        raise DraftError(f"{differing}; {error}") from None
-    return replace(draft, backend=backend), backend.n_vocab, f"its vocabulary is translated: {overlap}"
+    from edgespec.proposers.cutting import Retokenisation
+    from edgespec.proposers.translated import TranslatedBackend, Translation
+
+    translation = Translation(target.vocabulary, draft.vocabulary)
+    overlap = translation.overlap()
+    if overlap.alike >= LEAST_ALIKE:
+        backend = TranslatedBackend(draft.backend, translation)
+        return InIds(
+            replace(draft, backend=backend), backend.n_vocab, f"its vocabulary is translated: {overlap}"
+        )
+    text = Retokenisation(target.vocabulary, draft.vocabulary, translation)
+    spelling = text.spelling()
+    if not spelling.pays:
+        raise DraftError(f"{differing}; neither its tokens nor its text would pay: {overlap}; {spelling}")
+    read = TranslatedBackend(draft.backend, translation, trees=False)
+    how = f"its text is cut into the target's tokens: {overlap}; {spelling}"
+    return InIds(replace(draft, backend=read), read.n_vocab, how, text, draft.backend)
 
 
 def best(path: Path, header: Header | None) -> Pair:

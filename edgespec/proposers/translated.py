@@ -8,18 +8,16 @@ says none but these. What the target said is read to the draft in the draft's ow
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from typing import Literal
 
 import numpy as np
 
 from edgespec.backends.base import Backend, Capabilities, Vocabulary
-from edgespec.errors import BackendError, DraftError
+from edgespec.errors import BackendError
 from edgespec.types import FloatArray, Tokens
 
-LEAST_ALIKE = 0.5
-"""Below it a perfect draft, too, would have every second token refused."""
 SAMPLE = """\
 The lighthouse keeper's daughter asked: "Why don't the ships come back?" Nobody answered, but everyone knew.
 In 1987 about 12,500 people lived here; today it's under 3,000 (a decline of 76%). See https://example.org/a.
@@ -120,8 +118,8 @@ class TranslatedBackend:
     what a draft model reads changes how often it is right, and nothing else.
     """
 
-    def __init__(self, backend: Backend, translation: Translation) -> None:
-        self._backend, self._translation = backend, translation
+    def __init__(self, backend: Backend, translation: Translation, *, trees: bool = True) -> None:
+        self._backend, self._translation, self._trees = backend, translation, trees
         self.n_vocab = translation.n_target
         self.n_ctx = 0
         """The target's tokens that fit, if each still to come is one of the draft's."""
@@ -136,7 +134,8 @@ class TranslatedBackend:
 
     @property
     def capabilities(self) -> Capabilities:
-        return self._backend.capabilities
+        able = self._backend.capabilities
+        return able if self._trees else replace(able, tree=False)
 
     @property
     def length(self) -> int:
@@ -202,12 +201,3 @@ def _grown(parts: Sequence[range], parents: Sequence[int]) -> list[int]:
     for part, parent in zip(parts, parents, strict=True):
         grown += [parts[parent][-1] if parent >= 0 else -1, *part[:-1]]
     return grown
-
-
-def translated(backend: Backend, target: Vocabulary, draft: Vocabulary) -> tuple[TranslatedBackend, Overlap]:
-    """The draft in the target's ids. Raises DraftError where too few tokens are alike for it to pay."""
-    translation = Translation(target, draft)
-    overlap = translation.overlap()
-    if overlap.alike < LEAST_ALIKE:
-        raise DraftError(f"nor would it pay to translate them: {overlap}")
-    return TranslatedBackend(backend, translation), overlap

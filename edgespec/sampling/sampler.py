@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgespec.sampling import noise
 from edgespec.sampling.transform import changes_logits, greedy, normalised, penalised, point, survivors, top_k
-from edgespec.types import Distribution, FloatArray, SamplingSettings
+from edgespec.types import Distribution, FloatArray, Ids, SamplingSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,17 @@ class Sampler:
 
     settings: SamplingSettings
 
-    def choose(self, row: FloatArray, history: Sequence[int], path: Sequence[int] = ()) -> int:
+    def choose(
+        self,
+        row: FloatArray,
+        history: Sequence[int],
+        path: Sequence[int] = (),
+        names: Ids | None = None,
+    ) -> int:
         """The target's own token: argmax of log p plus the Gumbel number of (seed, position, token).
 
-        The Gumbel-max coupling makes it an exact sample that depends on nothing but its key.
+        The Gumbel-max coupling makes it an exact sample that depends on nothing but its key. `names`: the
+        target's token that each of a draft's stands for in the noise, which is then no sample.
         """
         row = self._changed(row, history, path)
         if self.settings.temperature <= 0:
@@ -33,7 +40,8 @@ class Sampler:
         if len(ids) == 1:
             return int(ids[0])
         position = len(history) + len(path)
-        return int(ids[np.argmax(logits + noise.gumbel(self.settings.seed, position, noise.CHOICE, ids))])
+        keys = ids if names is None else names[ids]
+        return int(ids[np.argmax(logits + noise.gumbel(self.settings.seed, position, noise.CHOICE, keys))])
 
     def choices(
         self, row: FloatArray, history: Sequence[int], path: Sequence[int], most: int

@@ -1,4 +1,4 @@
-"""On real weights: a draft whose ids are not the target's is translated where it was asked for."""
+"""On real weights: a draft whose ids are not the target's drafts where it was asked for."""
 
 from __future__ import annotations
 
@@ -61,17 +61,23 @@ def test_the_same_weights_in_other_ids_are_right(files, smollm2_path, expected):
 
 def test_fewer_tokens_say_the_same_and_are_sometimes_right(files, smollm2_path, expected):
     with drafting(smollm2_path, files["short"]) as model:
-        assert "8,192 of its 8,192 tokens are the target's" in model.pairing
+        assert "its text is cut into the target's tokens: 8,192 of its 8,192 tokens" in model.pairing
         for name, how in SAMPLINGS.items():
             text, drafted, accepted = said(model, how)
             assert text == expected[name]
             assert 0 < accepted < drafted
 
 
+def test_a_text_draft_that_is_measured_is_the_controller_s(files, smollm2_path, expected):
+    with edgespec.load(smollm2_path, draft=files["short"], calibrate="first", **SETTINGS) as model:
+        for name, how in SAMPLINGS.items():
+            assert said(model, how)[0] == expected[name]
+            assert model.draft_info is not None
+
+
 def test_too_little_in_common_is_an_error_with_the_figures(files, smollm2_path):
-    with pytest.raises(
-        DraftError, match=r"letters\.gguf \(300 tokens\) cannot draft .*: 300 of its 300 .*, \d+% of"
-    ):
+    figures = r"300 of its 300 .*, \d+% of .* text; one of the target's takes 2\.\d\d of its own, 100% come"
+    with pytest.raises(DraftError, match=rf"letters\.gguf \(300 tokens\) cannot draft .*: {figures}"):
         drafting(smollm2_path, files["letters"])
 
 

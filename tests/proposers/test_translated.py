@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgespec.backends.scripted import Faults, ScriptedBackend, from_table
-from edgespec.errors import BackendError, DraftError
+from edgespec.errors import BackendError
 from edgespec.proposers import ModelProposer
-from edgespec.proposers.translated import SAMPLE, TranslatedBackend, Translation, translated
+from edgespec.proposers.translated import TranslatedBackend, Translation
 from edgespec.sampling import Sampler
 from edgespec.text.table import TableVocabulary
 from edgespec.types import Plan, SamplingSettings
@@ -210,23 +210,14 @@ def test_control_tokens_go_by_their_spelling_and_parts_of_letters_by_their_bytes
     assert Translation(split, draft).read(1) == (0xC3, 0xB6, 0xC3)
 
 
-def test_too_little_in_common_is_refused_with_the_figures():
-    with pytest.raises(
-        DraftError, match=r"pay to translate them: 256 of its 256 .*, \d+% of the tokens of a sample"
-    ):
-        translated(*halves([f" {word}" for word in SAMPLE.split()]))
-    _, overlap = translated(*halves(["the"]))
+def test_the_overlap_is_measured():
+    draft = TableVocabulary.of_bytes()
+    overlap = Translation(TableVocabulary.of_bytes(["the"]), draft).overlap()
     assert 0.9 < overlap.alike < 1.0
     assert str(overlap).startswith("256 of its 256 tokens are the target's, ")
     words = TableVocabulary.of_bytes(["keeper", "answered", " is"])
-    _, overlap = translated(ScriptedBackend(looping(259), 259), words, words)
+    overlap = Translation(words, words).overlap()
     assert (overlap.shared, overlap.alike) == (259, 1.0)
-
-
-def halves(words):
-    """A draft of bytes alone, and a target that has words."""
-    draft = TableVocabulary.of_bytes()
-    return ScriptedBackend(looping(256), 256), TableVocabulary.of_bytes(words), draft
 
 
 def test_a_cut_beyond_what_is_there_is_refused():
