@@ -60,7 +60,7 @@ def _translatable(candidate: Candidate, path: Path, header: Header) -> Candidate
         return candidate
     share = pairing.share_of_tokens(path, header, candidate.model.found.path)
     measured = "" if share is None else f" {share:.0%} of its tokens are the target's;"
-    said = f"{candidate.reason};{measured} --draft {candidate.model.name} has it translated"
+    said = f"{candidate.reason};{measured} --draft {candidate.model.name} uses it all the same"
     return replace(candidate, reason=said)
 
 

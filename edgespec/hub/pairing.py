@@ -27,7 +27,7 @@ _RECURRENT = ("mamba", "rwkv", "jamba", "falcon-h1", "plamo2", "granitehybrid", 
 class Candidate:
     """A model that may draft, or why it is refused. `reason`: one line either way.
 
-    `other_vocabulary`: that is why; one that is asked for may draft still, translated.
+    `other_vocabulary`: that is why; one that is asked for may draft still.
     """
 
     model: Listed

@@ -24,6 +24,12 @@ MOST_DRAWN = 2.5
 LEAST_BACK = 0.9
 """A draft that does not tell capitals from small letters, or knows no line ends, says another text."""
 
+_FREQUENT = 50_000
+"""Ids of a vocabulary that are used often."""
+
+_MOSTLY = 0.9
+"""The share of longer tokens that a draft does not have from which on it is not taken to have chosen."""
+
 Mark = tuple[int, int, int]
 """(the target's tokens, the draft's tokens, size of the text) up to where both end a token."""
 
@@ -113,7 +119,8 @@ class Retokenisation:
         self._said = dict(translation.spoken)
         self.longer: dict[bytes, list[int]] = defaultdict(list)
         """What the target says as tokens of its own -> the draft's tokens that begin with it and go on."""
-        self._words = sorted((piece, i) for i in range(target.n_vocab) if (piece := target.piece(i)))
+        frequent = ((target.piece(token), token) for token in range(min(target.n_vocab, _FREQUENT)))
+        self._words = sorted(word for word in frequent if word[0])
         self._known = {draft.piece(token) for token in range(draft.n_vocab)}
         self.is_open = lru_cache(maxsize=4096)(self._is_open)
         self.first = np.zeros(draft.n_vocab, np.int64)
@@ -137,14 +144,14 @@ class Retokenisation:
     def _is_open(self, said: bytes, last: bytes) -> bool:
         """May what the target spells `said` be one longer token once the draft goes on from its `last`?
 
-        Not if the draft has single tokens for most of these: then it would have said one. The lower its id,
+        Not if the draft has single tokens for some of these: then it would have said one. The lower its id,
         the more often a token is used.
         """
         first = bisect_left(self._words, (said, self.target.n_vocab))
         longer = takewhile(lambda word: word[0].startswith(said), islice(self._words, first, None))
         weights = [(1.0 / (i + 1), last + piece[len(said) :] in self._known) for piece, i in longer]
         missing = sum(weight for weight, has in weights if not has)
-        return missing > 0.5 * sum(weight for weight, _ in weights)
+        return missing > _MOSTLY * sum(weight for weight, _ in weights)
 
     def spelling(self) -> Spelling:
         wanted, _ = self.to_target(SAMPLE.encode())

@@ -139,7 +139,7 @@ def test_show_lists_drafts_with_reasons(home, said):
     for word in ("llama", "1,000 tokens", "chat template", "<|im_start|>", "--draft auto takes small"):
         assert word in out
     assert "its vocabulary has 2,000 tokens, the target's 1,000; 50% of its tokens are the target's;" in out
-    assert "--draft other has it translated" in out
+    assert "--draft other uses it all the same" in out
     drafts = json.loads(said("show", "big", "--json")[1])["drafts"]
     assert [(draft["name"], draft["taken"]) for draft in drafts] == [("small", True), ("other", False)]
     assert said("show", "big", "--template")[1].startswith("{% for m in messages %}")
