@@ -14,7 +14,8 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from edgespec.bench.replay import Curve, Record, Replayed
+from edgespec.bench.replay import Replayed
+from edgespec.bench.traces import Curve, Record
 
 MOST_COPIED, MOST_DRAFTED, LONGEST_MATCH, SHORTEST_MATCH = 64, 32, 32, 2
 

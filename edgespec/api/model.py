@@ -19,7 +19,7 @@ from edgespec.proposers import Proposer
 from edgespec.text.prompt import Prompt
 from edgespec.text.stream import TokenStream
 from edgespec.text.template import ChatTemplate
-from edgespec.types import SamplingSettings, Source, Status, StepEvent
+from edgespec.types import FloatArray, SamplingSettings, Source, Status, StepEvent
 
 if TYPE_CHECKING:
     from edgespec.api.chat import Chat
@@ -266,6 +266,31 @@ class Model:
         finally:
             if self._remembering is not None and "memory" in self._speculation.proposers:
                 self._remembering.answered(answer)
+
+    def logits(self, tokens: Sequence[int], start: int, *, draft: bool = False) -> Iterator[FloatArray]:
+        """What the target, or the draft model, makes of a text: the row before each of `tokens[start:]`.
+
+        In chunks `[n, n_vocab]`, each valid until the next; nothing is sampled. Raises UsageError while an
+        answer is running or where the text does not fit, Cancelled after `cancel`.
+        """
+        loaded = self._draft if draft else self._target
+        if loaded is None or not 0 < start < len(tokens) <= loaded.backend.n_ctx:
+            raise UsageError(f"{len(tokens)} tokens from {start} on cannot be read")
+        backend, most = loaded.backend, loaded.backend.capabilities.max_rows
+        self.forget()
+        with self.using(self.speculation("off")), self._session.borrowed():
+            backend.truncate(0)
+            try:
+                rows = backend.forward(tokens[:start], rows="last")
+                backend.commit(range(start))
+                yield rows
+                for begin in range(start, len(tokens) - 1, most):
+                    chunk = tokens[begin : min(begin + most, len(tokens) - 1)]
+                    rows = backend.forward(chunk)
+                    backend.commit(range(len(chunk)))
+                    yield rows
+            finally:
+                backend.truncate(0)
 
     def warm(self, tokens: Sequence[int]) -> int:
         """Evaluate the beginning of a prompt that is still to come; see `Session.warm`."""

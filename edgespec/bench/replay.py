@@ -2,57 +2,29 @@
 
 from __future__ import annotations
 
-import json
-import math
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
 from edgespec.backends.base import Capabilities
+from edgespec.bench.traces import Curve, Record
 from edgespec.control import Calibration, Controller, CostModel
 from edgespec.engine.step import Decoder, Run
 from edgespec.engine.teaching import Teaching
-from edgespec.errors import UsageError
-from edgespec.proposers import Proposer, SuffixProposer
+from edgespec.proposers import Proposer, RecyclingProposer, SuffixProposer
+from edgespec.proposers.branching import Child, branched
 from edgespec.proposers.guided import guided
-from edgespec.types import Draft, FloatArray, Plan, Source, Tokens, Verdict
+from edgespec.proposers.suffix import Match
+from edgespec.types import Draft, FloatArray, Grow, Plan, Source, Tokens, Verdict
 from edgespec.verify import verify_coupled
 
 CALIBRATED_ROWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64)
 _MOST_ROWS = 65
-_NEVER, _END = -1, -2
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Seconds of a verify pass by rows, linear between the points, and of one drafted token."""
-
-    rows: tuple[int, ...]
-    seconds: tuple[float, ...]
-    draft: float
-
-    def verify(self, n: int) -> float:
-        rows, seconds = self.rows, self.seconds
-        if n >= rows[-1]:
-            return seconds[-1] * n / rows[-1]
-        j = bisect_right(rows, n) - 1
-        return seconds[j] + (seconds[j + 1] - seconds[j]) * (n - rows[j]) / (rows[j + 1] - rows[j])
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A prompt, the target's answer, and what a draft model would have made of each position."""
-
-    id: str
-    category: str
-    prompt: tuple[int, ...]
-    output: tuple[int, ...]
-    match: tuple[bool, ...]
-    top: tuple[float, ...]
+_END, _NEVER = -1, -2
+SPEC: tuple[Source, ...] = ("suffix", "recycling", "draft")
+"""Those that can be replayed, in the order in which they are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,62 +39,6 @@ class Replayed:
     rounds: int
     draft_n: int
     draft_n_accepted: int
-
-
-def read_records(path: Path) -> list[Record]:
-    """Raises UsageError where a line is not a record."""
-    records = []
-    for number, line in enumerate(_text(path).splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            r: dict[str, Any] = json.loads(line)
-            draft = r.get("draft") or {"match": [], "p": []}
-            records.append(
-                Record(
-                    str(r["id"]),
-                    str(r.get("category", "")),
-                    tuple(map(int, r["prompt"])),
-                    tuple(map(int, r["output"])),
-                    tuple(map(bool, draft["match"])),
-                    tuple(map(float, draft["p"])),
-                )
-            )
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise UsageError(f"{path}: line {number} is not a trace record: {error!r}") from error
-        if len(records[-1].match) != len(records[-1].top):
-            raise UsageError(f"{path}: line {number}: match and p of the draft must have the same length")
-    return records
-
-
-def read_curves(path: Path) -> dict[str, Curve]:
-    """Raises UsageError where the file is not a table of curves."""
-    try:
-        curves = {}
-        content = json.loads(_text(path))
-        if not isinstance(content, dict) or not content:
-            raise ValueError("expected {name: {n: [rows], ms: [...], draft_ms: x}}")
-        for name, c in content.items():
-            if not isinstance(c, dict) or not all(isinstance(c.get(key), list) for key in ("n", "ms")):
-                raise ValueError(f"{name}: n and ms must be lists of numbers")
-            rows, seconds = tuple(c["n"]), tuple(float(ms) / 1e3 for ms in c["ms"])
-            draft = float(c.get("draft_ms", 0.0)) / 1e3
-            whole = all(isinstance(n, int) for n in rows)
-            if not whole or rows[:1] != (1,) or len(rows) != len(seconds) or list(rows) != sorted(set(rows)):
-                raise ValueError(f"{name}: n must rise from 1 in whole numbers, with one ms for each")
-            if not all(0 < s < math.inf for s in seconds) or not 0 <= draft < math.inf:
-                raise ValueError(f"{name}: ms must be above 0")
-            curves[str(name)] = Curve(rows, seconds, draft)
-        return curves
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise UsageError(f"{path} is not a file of cost curves: {error}") from error
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
 
 
 class _Time:
@@ -169,27 +85,60 @@ class _ReplayedTarget:
 
 
 class _RecordedDraft:
-    """The draft model as recorded: right where it matched, given that all before was right."""
+    """The draft model as recorded: right where it matched, given that all before was right.
+
+    What it would find behind a wrong token is not recorded, and cannot be accepted: it finds something else
+    that is wrong, as surely as it is of what it finds at that place of the answer.
+    """
 
     name: Source = "draft"
 
     def __init__(self, record: Record, curve: Curve, time: _Time, guide: SuffixProposer) -> None:
         self._record, self._curve, self._time, self._guide = record, curve, time, guide
+        self._cached = len(record.prompt)
 
     def begin(self, history: Tokens) -> None:
         pass
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
-        r = self._record
+        r, guide = self._record, self._guide.match(history)
         start = len(history) - len(r.prompt)
+        most = min(plan.max_draft, len(r.match) - start)
+        if plan.grow is not None and r.top:
+            return self._tree(history, start, guide, plan.grow, most)
 
         def draw(path: list[int]) -> tuple[int, float]:
             self._time.now += self._curve.draft
             at = start + len(path)
-            return (r.output[at] if r.match[at] else _NEVER), r.top[at]
+            return (r.output[at] if r.match[at] else _NEVER), r.p[at]
 
-        most = min(plan.max_draft, len(r.match) - start)
-        return guided(draw, self._guide.match(history), plan, most)
+        def beside(path: list[int]) -> list[tuple[int, float]]:
+            return [(token, share) for token, share, _ in self._children(path, start)[1:]]
+
+        return guided(draw, guide, plan, most, beside=beside if plan.tree and r.top else None)
+
+    def _tree(self, history: Tokens, start: int, guide: Match, grow: Grow, most: int) -> Draft:
+        def look(tree: Draft, ends: Sequence[int]) -> list[list[Child]]:
+            self._pass(len(tree) or len(history) - self._cached)
+            self._cached = len(history)
+            return [self._children(tree.path(end), start) for end in ends]
+
+        return branched(look, guide, grow, most)
+
+    def _pass(self, rows: int) -> None:
+        self._time.now += self._curve.draft * (1.0 + self._curve.row * (rows - 1))
+
+    def _children(self, path: Sequence[int], start: int) -> list[Child]:
+        r, at = self._record, start + len(path)
+        if at >= len(r.top):
+            return []
+        known = tuple(path) == r.output[start:at]
+        children, left = [], 1.0
+        for rank, (token, p) in enumerate(r.top[at]):
+            share = min(1.0, p / max(left, p, 1e-9))
+            children.append((token if known else _NEVER - rank, share, share))
+            left -= p
+        return children
 
     def observe(self, verdict: Verdict) -> None:
         pass
@@ -214,40 +163,77 @@ class _RecordedJudge:
         raise NotImplementedError("what the target would have said otherwise is not recorded")
 
 
+class _RecordedRecycling:
+    """Token recycling that learns from the rows of the answer itself: of others nothing is recorded."""
+
+    name: Source = "recycling"
+
+    def __init__(self, record: Record, recycling: RecyclingProposer) -> None:
+        self._record, self._known = record, len(record.prompt)
+        self._recycling = recycling
+
+    def begin(self, history: Tokens) -> None:
+        self._recycling.begin(history)
+
+    def propose(self, history: Tokens, plan: Plan) -> Draft:
+        r = self._record
+        for at in range(self._known, len(history) - 1):
+            i = at + 1 - len(r.prompt)
+            self._recycling.learn(history[at], np.array(r.best[i] if r.best else r.output[i : i + 1]))
+        self._known = len(history) - 1
+        return self._recycling.propose(history, plan)
+
+    def observe(self, verdict: Verdict) -> None:
+        self._recycling.observe(verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Learnt:
+    """What lasts from answer to answer."""
+
+    calibration: Calibration = field(default_factory=Calibration)
+    recycling: RecyclingProposer = field(default_factory=RecyclingProposer)
+
+
 def calibrate(curve: Curve, *, draft: bool) -> CostModel:
     """What is measured when a model is loaded, before the first token: some row counts, the draft."""
-    return CostModel({n: curve.verify(n) for n in CALIBRATED_ROWS}, {"draft": curve.draft} if draft else None)
+    seconds = {n: curve.verify(n) for n in CALIBRATED_ROWS}
+    return CostModel(seconds, {"draft": curve.draft}, curve.row) if draft else CostModel(seconds)
 
 
 def replay(
     records: Iterable[Record],
     curves: Mapping[str, Curve],
     *,
-    draft: bool = True,
+    spec: Sequence[Source] = SPEC,
     warm: bool = False,
     trees: bool = True,
 ) -> Iterator[Replayed]:
     """Each record under each curve. Every one starts cold, unless `warm` keeps what was learnt.
 
-    `trees`: copying drafts branch. What else the draft model found likely is not recorded: it drafts chains.
+    `spec`: who may propose, of SPEC. `trees`: drafts may branch; the draft model's where its likeliest tokens
+    are recorded.
     """
     records = list(records)
     for name, curve in curves.items():
-        kept = Calibration()
+        kept = _Learnt()
         for record in records:
-            yield _replay_one(record, name, curve, draft, trees, kept if warm else Calibration())
+            yield _replay_one(record, name, curve, spec, trees, kept if warm else _Learnt())
 
 
 def _replay_one(
-    record: Record, name: str, curve: Curve, draft: bool, trees: bool, calibration: Calibration
+    record: Record, name: str, curve: Curve, spec: Sequence[Source], trees: bool, learnt: _Learnt
 ) -> Replayed:
     time = _Time()
-    uses_draft = draft and any(record.top)
-    sources: tuple[Source, ...] = ("suffix", "draft") if uses_draft else ("suffix",)
-    controller = Controller(sources, calibrate(curve, draft=uses_draft), calibration, trees=trees)
+    sources = tuple(source for source in SPEC if source in spec and (source != "draft" or any(record.p)))
+    cost = calibrate(curve, draft="draft" in sources)
+    if not record.top:
+        cost.draft_row = None
+    controller = Controller(sources, cost, learnt.calibration, trees=trees)
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {
         "suffix": suffix,
+        "recycling": _RecordedRecycling(record, learnt.recycling),
         "draft": _RecordedDraft(record, curve, time, suffix),
     }
     decoder = Decoder(

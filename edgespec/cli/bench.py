@@ -99,6 +99,14 @@ from edgespec.cli.references import ModelReference, chosen
     help="Do not measure: write the greedy answers as traces for edgespec replay.",
 )
 @click.option(
+    "--extend",
+    cls=Option,
+    section="What is measured",
+    type=click.Path(),
+    metavar="TRACES",
+    help="With --record: take the answers of these traces, and add what the models make of them.",
+)
+@click.option(
     "-o",
     "--output",
     "output",
@@ -152,6 +160,8 @@ def bench(reference: str | None, **options: Any) -> None:
     model = chosen(reference, options)
     if options["anyway"] and options["compare"] is None:
         raise click.UsageError("--anyway belongs to --compare A B")
+    if options["extend"] and not options["record"]:
+        raise click.UsageError("--extend TRACES belongs to --record FILE")
     from edgespec.cli import benching
 
     if options["compare"] is not None:

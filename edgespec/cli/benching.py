@@ -19,9 +19,10 @@ from edgespec.bench.answers import PLAIN, Answer, First
 from edgespec.bench.endpoint import Endpoint
 from edgespec.bench.local import LocalContender
 from edgespec.bench.machine import EnergyMeter
-from edgespec.bench.record import record
+from edgespec.bench.record import extended, record
 from edgespec.bench.rows import Row, rows
 from edgespec.bench.runner import Contender, Plan, measure
+from edgespec.bench.traces import read_traces
 from edgespec.cli.answer import ANSWER_PATIENCE, LOAD_PATIENCE, native_options
 from edgespec.cli.console import Console
 from edgespec.cli.references import names_draft
@@ -67,6 +68,7 @@ class Bench:
         file = options["prompts"]
         self._prompts = sets.read(Path(file)) if file else sets.suite()
         self._prompts_name = Path(file).name if file else "the packaged suite"
+        self._traces = read_traces(Path(options["extend"])) if options["extend"] else None
         self._plan = Plan(
             options["predict"], options["repetitions"], SamplingSettings(temperature=options["temp"])
         )
@@ -105,7 +107,7 @@ class Bench:
             draft_backend=self._o["draft_backend"],
             draft_max=self._o["draft_max"],
             numerics=self._o["numerics"],
-            calibrate="first",
+            calibrate="idle" if self._o["record"] else "first",
             memory="run" if self._uses("memory") else "off",
             notify=self._console.say,
             progress=progress,
@@ -205,14 +207,15 @@ class Bench:
         return 0 if adopt else 1
 
     def _record(self, model: Model, worker: Worker) -> int:
-        total = sum(len(prompt.turns) for prompt in self._prompts)
-        path = self._o["record"]
+        old, path = self._traces, self._o["record"]
+        total = sum(len(prompt.turns) for prompt in self._prompts) if old is None else len(old)
         done = 0
 
         def job() -> None:
             nonlocal done
             with _opened(path) as write:
-                for trace in record(model, self._prompts, self._plan.n, notify=self._console.say):
+                answers = record(model, self._prompts, self._plan.n, notify=self._console.say)
+                for trace in answers if old is None else (extended(model, trace) for trace in old):
                     write(json.dumps(trace) + "\n")
                     done += 1
                     worker.check()

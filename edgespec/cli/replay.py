@@ -24,11 +24,16 @@ from edgespec.cli.options import Command, Option
     required=True,
     type=click.Path(path_type=Path),
     metavar="CURVES.json",
-    help="What passes cost: {name: {n: [rows], ms: [...], draft_ms: x}}.",
+    help="What passes cost: {name: {n: [rows], ms: [...], draft_ms: x, draft_row: y}}.",
 )
 @click.option(
-    "--no-draft", cls=Option, is_flag=True, help="Leave the recorded draft model out: copying only."
+    "--spec",
+    cls=Option,
+    metavar="LIST",
+    help="Who may propose, joined by commas: suffix, recycling, draft.  [default: all]",
 )
+@click.option("--no-draft", cls=Option, is_flag=True, help="Leave the recorded draft model out.")
+@click.option("--no-trees", cls=Option, is_flag=True, help="Drafts are chains.")
 @click.option("--warm", cls=Option, is_flag=True, help="Keep what was learnt from one record to the next.")
 @click.option(
     "-o",
@@ -45,9 +50,17 @@ def replay(traces: Path, curves: Path, form: str, **how: Any) -> None:
     Time counts from the first output token on; plain decoding takes one pass of one row a token.
     """
     from edgespec.bench import replay as bench
+    from edgespec.bench import traces as files
     from edgespec.bench.replay_report import as_json, as_table
     from edgespec.cli.stdout import Stdout
 
-    records, costs = bench.read_records(traces), bench.read_curves(curves)
-    results = list(bench.replay(records, costs, draft=not how["no_draft"], warm=how["warm"]))
+    spec = bench.SPEC if how["spec"] is None else tuple(how["spec"].lower().split(","))
+    if unknown := set(spec) - set(bench.SPEC):
+        raise click.UsageError(
+            f"--spec takes {', '.join(bench.SPEC)}, joined by commas; not {min(unknown)!r}"
+        )
+    if how["no_draft"]:
+        spec = tuple(name for name in spec if name != "draft")
+    records, costs = files.read_records(traces), files.read_curves(curves)
+    results = list(bench.replay(records, costs, spec=spec, warm=how["warm"], trees=not how["no_trees"]))
     Stdout().write(as_json(results) if form == "json" else as_table(results))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgespec.control.ledger import Branches
+from edgespec.types import Draft
 
 _WIDTH, _NODES = 3, 24
 LEVELS = (1, 2, 3, 4, 5, 6, 8, 10)
@@ -38,12 +39,25 @@ def work(depth: NDArray[np.int64], row: float) -> NDArray[np.float64]:
     return taken
 
 
+def drawing(draft: Draft, row: float | None) -> float:
+    """What a draft took of a draft model, in single tokens. `row` None: a chain with leaves."""
+    drawn = [source == "draft" for source in draft.sources]
+    if draft.is_chain:
+        return float(sum(drawn))
+    depth = depths([parent for parent, own in zip(draft.parents, drawn, strict=True) if own])
+    if row is None or not len(depth):
+        return float(depth.max(initial=0))
+    return float(work(depth, row)[-1])
+
+
 @lru_cache(maxsize=256)
-def typical(first: float, beside: float, deepest: int) -> tuple[Branches, NDArray[np.int64]]:
+def typical(
+    first: float, beside: float, deepest: int, leaves: bool = False
+) -> tuple[Branches, NDArray[np.int64]]:
     """What is won with the likeliest 1, 2, ... nodes, where each is right like any other, and their depths.
 
     `first`: the chance of a model's own token. `beside`: of its next best where those before are wrong.
-    `deepest`: levels that the tree may have.
+    `deepest`: levels that the tree may have. `leaves`: only the model's own tokens go on, as in a chain.
     """
     survival: list[float] = []
     depth: list[int] = []
@@ -57,9 +71,9 @@ def typical(first: float, beside: float, deepest: int) -> tuple[Branches, NDArra
 
     add(1.0, 1)
     while heap and len(survival) < _NODES:
-        alive, deep, _ = heappop(heap)
+        alive, deep, rank = heappop(heap)
         survival.append(-alive)
         depth.append(deep)
-        if deep < deepest:
+        if deep < deepest and not (leaves and rank):
             add(-alive, deep + 1)
     return Branches(np.array(survival), np.array(depth)), np.array(depth)

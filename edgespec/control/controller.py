@@ -9,7 +9,7 @@ from itertools import repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from edgespec.control.branching import LEVELS, depths, typical, work
+from edgespec.control.branching import LEVELS, depths, drawing, typical, work
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
 from edgespec.control.expected import bets, chances
@@ -114,30 +114,33 @@ class Controller:
         return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
     def _model_can_pay(self) -> bool:
-        """Also settles whether it drafts trees: where a typical one clearly beats a typical chain."""
+        """Also settles whether it drafts trees: where a typical one clearly beats a chain, with leaves."""
         n = min(self._most, _AHEAD)
         cost = self.cost.relative[2 : n + 2] + np.arange(1, n + 1) * self._each
         rate = Bets(np.full(n, self.calibration.drafting)).emitted / cost
         best = float(rate.max(initial=0.0, where=self._allowed[1 : n + 1]))
         self._levels = 0
         if self._trees and self.cost.draft_row is not None and n:
+            best = max(best, self._typical_rate(n, n, leaves=True))
             rates = {levels: self._typical_rate(n, levels) for levels in LEVELS}
             levels = max(rates, key=lambda levels: rates[levels])
             self._levels = levels if rates[levels] > _CLEARLY * max(best, 1.0) else 0
             best = max(best, rates[levels])
         return best > 1.0
 
-    def _typical_rate(self, most: int, levels: int) -> float:
-        tree, cost = self._typical_tree(most, levels)
+    def _typical_rate(self, most: int, levels: int, *, leaves: bool = False) -> float:
+        tree, cost = self._typical_tree(most, levels, leaves)
         rate = tree.emitted / cost
         return float(rate.max(initial=0.0, where=self._allowed[1 : len(rate) + 1]))
 
-    def _typical_tree(self, most: int, levels: int) -> tuple[Bets, NDArray[np.float64]]:
+    def _typical_tree(self, most: int, levels: int, leaves: bool = False) -> tuple[Bets, NDArray[np.float64]]:
         """What the draft model's likeliest 1, 2, ... nodes bring, and cost in plain tokens' time."""
-        tree, depth = typical(round(self.calibration.drafting, 2), round(self.calibration.second, 2), levels)
+        first, second = round(self.calibration.drafting, 2), round(self.calibration.second, 2)
+        tree, depth = typical(first, second, levels, leaves)
         if len(depth) > most:
             tree, depth = Branches(tree.survival[:most], depth[:most]), depth[:most]
-        drafting = self._each * work(depth, self.cost.draft_row or 0.0)
+        passes = np.maximum.accumulate(depth) if leaves else work(depth, self.cost.draft_row or 0.0)
+        drafting = self._each * passes
         return tree, self.cost.relative[2 : len(depth) + 2] + drafting
 
     def plan(self, limit: int, tree: bool = False) -> Plan:
@@ -188,10 +191,7 @@ class Controller:
 
     def _drawn(self, draft: Draft) -> float:
         """The draft model's work on it, in single tokens."""
-        if self._plan.grow is None:
-            return sum(source == "draft" for source in draft.sources)
-        parents = [p for p, source in zip(draft.parents, draft.sources, strict=True) if source == "draft"]
-        return float(work(depths(parents), self.cost.draft_row or 0.0)[-1]) if parents else 0.0
+        return drawing(draft, None if self._plan.grow is None else self.cost.draft_row or 0.0)
 
     def _best(self, won: Bets, cost: NDArray[np.float64], paid: float = 0.0) -> tuple[int, float]:
         """(tokens, expected rate in plain tokens) of the best draft; (0, 1.0) if none beats plain.

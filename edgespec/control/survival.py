@@ -20,6 +20,8 @@ _PLACES = {
     "jacobi=": (0.03, 0.04, 0.05),
 }
 """Chances by the place that is the evidence; of a window, by its size."""
+_SUREST = 0.85
+"""Of what one token alone tells: it has been right everywhere until the text turns."""
 _TOP = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 1.0)
 _AGREED = (0.05, 0.25, 0.5, 0.65, 0.85, 0.95, 0.985, 0.997)
 _LENGTH_BINS = (1, 2, 3, 4, 5, 7, 10, 15, 24)
@@ -34,7 +36,7 @@ BESIDE = "+"
 BEYOND = "="
 """Ends the name of the table of what a window of guesses brings."""
 _BESIDE = 0.8
-_SECOND = 0.3
+_SECOND = 0.45
 
 Bin = tuple[str, int, int]
 _NONE = (0.0, 0.0)
@@ -101,7 +103,8 @@ class Calibration:
         """That the token is right, given that all before it are. `table`: counted apart from others."""
         where, expected = _placed(evidence, table)
         hits, n = self._counts.get(where, _NONE)
-        return (hits + _WEIGHT * expected) / (n + _WEIGHT)
+        chance = (hits + _WEIGHT * expected) / (n + _WEIGHT)
+        return chance if len(evidence) > 1 else min(chance, _SUREST)
 
     def learn(self, evidence: Evidence, hit: bool, table: str = "") -> None:
         where, _ = _placed(evidence, table)

@@ -2,41 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from edgespec.proposers.suffix import Match
-from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, chain
+from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source
 
 Draw = Callable[[list[int]], tuple[int, float]]
 """Drafted path -> (the model's token after it, its top probability). Takes the model's time."""
 
 
-def guided(draw: Draw, guide: Match | None, plan: Plan, most: int, *, whole: bool = False) -> Draft:
+Beside = Callable[[list[int]], Sequence[tuple[int, float]]]
+"""Drafted path -> what else the model finds likely after it, and the share of each in what is left by those
+before. Asked right after `Draw` with the same path: it costs no pass."""
+
+_CLEAR = 0.95
+"""Where the model is as sure as this, its other tokens are not looked for."""
+
+
+def guided(
+    draw: Draw,
+    guide: Match | None,
+    plan: Plan,
+    most: int,
+    *,
+    whole: bool = False,
+    beside: Beside | None = None,
+) -> Draft:
     """Draft until `plan.choose` says stop, or to copy to the end.
 
     `whole`: every token must be verified, so the draft stops only at an allowed row count; to drop a
-    sampled token for what came after it would bias the text.
+    sampled token for what came after it would bias the text. `beside`: where the model is in doubt, its other
+    tokens become leaves beside the one it goes on from.
     """
     path: list[int] = []
-    sources: list[Source] = []
-    evidence: list[Evidence] = []
+    drawn: list[Evidence] = []
+    nodes: list[tuple[int, int, Evidence, Source]] = []
+    end = -1
+
+    def add(parent: int, token: int, why: Evidence, source: Source) -> int:
+        nodes.append((token, parent, why, source))
+        return len(nodes) - 1
+
     while len(path) < most:
         copied: tuple[list[int], list[Evidence]] = ([], [])
         if guide is not None:
             copied = guide.run(most - len(path))
-        choice = plan.choose(evidence, copied[1])
+        choice = plan.choose(drawn, copied[1])
         if choice == "copy":
-            path += copied[0]
-            evidence += copied[1]
-            sources += ["suffix"] * len(copied[0])
+            for token, why in zip(*copied, strict=True):
+                end = add(end, token, why, "suffix")
             break
         if choice == "stop" and not (whole and path and plan.fit(len(path)) != len(path)):
             break
         token, top = draw(path)
-        agrees = 0.0 if not copied[0] else 1.0 if copied[0][0] == token else -1.0
+
+        def agrees(token: int, copied: list[int] = copied[0]) -> float:
+            return 0.0 if not copied else 1.0 if copied[0] == token else -1.0
+
+        others = beside(path) if beside is not None and top < _CLEAR else ()
+        parent, why = end, (top, agrees(token))
+        end = add(parent, token, why, "draft")
+        for other, share in others:
+            add(parent, other, (share, agrees(other)), "draft")
         path.append(token)
-        sources.append("draft")
-        evidence.append((top, agrees))
+        drawn.append(why)
         if guide is not None:
             guide.advance(token)
-    return chain(path, sources, evidence) if path else NO_DRAFT
+    if not nodes:
+        return NO_DRAFT
+    tokens, parents, evidence, sources = zip(*nodes, strict=True)
+    return Draft(tokens, parents, evidence, sources)

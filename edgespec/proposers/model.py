@@ -33,7 +33,8 @@ _WIDTH = 3
 
 
 class ModelProposer:
-    """A small model with the target's vocabulary. It drafts a chain, or a tree where `plan.grow` says so.
+    """A small model with the target's vocabulary. It drafts a chain, with leaves beside it where the target
+    takes branches, or a tree where `plan.grow` says so.
 
     `n_shared`: ids from here on exist in one of the two only and are never drafted. In coupled mode it
     picks its tokens with the same noise as the target; in rejection mode it samples and reports q.
@@ -77,16 +78,22 @@ class ModelProposer:
         if plan.grow is not None and not self._samples and self._backend.capabilities.tree:
             return self._tree(history, plan.grow, min(room, self._backend.capabilities.max_rows))
         qs: list[Distribution] = []
+        row: FloatArray
 
         def draw(path: list[int]) -> tuple[int, float]:
+            nonlocal row
             row = self._forward(path[-1:]) if path else self._catch_up(history)
             token, q = self._pick(row, history, path)
             if q is not None:
                 qs.append(q)
             return token, confidence(row)
 
+        def beside(path: list[int]) -> list[tuple[int, float]]:
+            return self._sampler.choices(row, history, path, _WIDTH)[1:]
+
         guide = None if self._samples or self._guide is None else self._guide.match(history)
-        draft = guided(draw, guide, plan, room, whole=self._samples)
+        leaves = beside if plan.tree and not self._samples else None
+        draft = guided(draw, guide, plan, room, whole=self._samples, beside=leaves)
         return replace(draft, q=tuple(qs)) if self._samples else draft
 
     def _tree(self, history: Tokens, grow: Grow, most: int) -> Draft:

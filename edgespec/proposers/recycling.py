@@ -13,6 +13,7 @@ _WEIGHTS = (0.55, 0.36, 0.17, 0.11, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01)
 """By place, as in the prior of the survival table."""
 _STEADY = 2
 _MOST = 16
+_NOBODY = -1
 
 
 class RecyclingProposer:
@@ -40,7 +41,8 @@ class RecyclingProposer:
         known, n = self._steady[token], min(len(best), self.n_best)
         same = known >= 0 and self._successors[token, 0] == best[0]
         self._steady[token] = min(known + 1, _STEADY) if same else 0
-        self._successors[token] = best[:n] if n == self.n_best else np.resize(best, self.n_best)
+        self._successors[token, :n] = best[:n]
+        self._successors[token, n:] = _NOBODY
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
         """The likeliest nodes of the tree of successors, or its likeliest chain."""
@@ -73,7 +75,8 @@ class RecyclingProposer:
         best, *others = self._successors[token].tolist()
         steady = int(self._steady[token])
         places = range(_STEADY + 1, _STEADY + 1 + len(others))
-        return [(best, _STEADY - steady), *zip(others, places, strict=True)]
+        known = [(other, place) for other, place in zip(others, places, strict=True) if other != _NOBODY]
+        return [(best, _STEADY - steady), *known]
 
     def observe(self, verdict: Verdict) -> None:
         pass

@@ -78,7 +78,26 @@ def test_traces_of_a_draft_that_is_the_model_itself(bench, prompts, smollm2_path
     for r in records:
         assert r["draft"]["match"] == [True] * len(r["output"])
         assert all(0 < p <= 1 for p in r["draft"]["p"])
+        assert [found[0][0] for found in r["draft"]["top"]] == r["output"]
+        assert all(p[0][1] >= p[1][1] >= p[2][1] >= 0 for p in r["draft"]["top"])
+        assert [best[0] for best in r["best"]] == r["output"]
+        assert all(len(set(best)) == 8 for best in r["best"])
+        assert all(
+            [token for token, _ in found] == best[:3]
+            for found, best in zip(r["draft"]["top"], r["best"], strict=True)
+        )
         assert r["prompt"]
+    told = [
+        {**r, "draft": {"match": [False] * len(r["output"]), "p": [0.5] * len(r["output"])}} for r in records
+    ]
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text("".join(json.dumps({k: v for k, v in r.items() if k != "best"}) + "\n" for r in told))
+    done = bench(smollm2_path, "-md", smollm2_path, *QUICK, "--record", new, "--extend", old)
+    assert done.returncode == 0, done.stderr
+    again = [json.loads(line) for line in new.read_text("utf-8").splitlines()]
+    assert again == [
+        {**r, "draft": {**told[i]["draft"], "top": r["draft"]["top"]}} for i, r in enumerate(records)
+    ], "what was known stays"
 
 
 @pytest.mark.model

@@ -11,14 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import copied_runs, drafted_runs, efficiency, least_ms
 
-from edgespec.bench.replay import Curve, Record, read_curves, read_records, replay
+from edgespec.bench.replay import SPEC, replay
 from edgespec.bench.replay_report import as_json, as_table
+from edgespec.bench.traces import Curve, Record, read_curves, read_records, read_traces
 from edgespec.cli import main
 from edgespec.errors import UsageError
 
 DATA = Path(__file__).parents[1] / "data"
 TRACES, CURVES = DATA / "replay.jsonl", DATA / "curves.json"
 FLOOR = 0.97
+COPYING = ("suffix", "recycling")
 KEYS = ["id", "category", "curve", "plain_ms", "policy_ms", "rounds", "draft_n", "draft_n_accepted"]
 RECORDS, COSTS = read_records(TRACES), read_curves(CURVES)
 BOTH = pytest.mark.parametrize("draft", [False, True], ids=["copying", "with the draft"])
@@ -26,7 +28,7 @@ BOTH = pytest.mark.parametrize("draft", [False, True], ids=["copying", "with the
 
 @pytest.fixture(scope="module", params=[False, True], ids=["copying", "with the draft"])
 def results(request):
-    return request.param, list(replay(RECORDS, COSTS, draft=request.param))
+    return request.param, list(replay(RECORDS, COSTS, spec=SPEC if request.param else COPYING))
 
 
 def test_there_is_a_row_for_every_record_and_curve(results):
@@ -76,7 +78,9 @@ def test_time_counts_from_the_first_token_on(results):
 @BOTH
 @pytest.mark.parametrize("warm", [False, True])
 def test_replaying_again_gives_the_same_to_the_last_digit(draft, warm):
-    first, second = (list(replay(RECORDS[2:], COSTS, draft=draft, warm=warm)) for _ in range(2))
+    first, second = (
+        list(replay(RECORDS[2:], COSTS, spec=SPEC if draft else COPYING, warm=warm)) for _ in range(2)
+    )
     assert first == second
 
 
@@ -100,8 +104,8 @@ def test_warm_records_stay_above_the_floor_too(curve):
 
 
 def test_without_the_draft_it_is_as_if_none_had_been_recorded():
-    bare = [replace(record, match=(), top=()) for record in RECORDS]
-    assert list(replay(RECORDS, COSTS, draft=False)) == list(replay(bare, COSTS))
+    bare = [replace(record, match=(), p=()) for record in RECORDS]
+    assert list(replay(RECORDS, COSTS, spec=COPYING)) == list(replay(bare, COSTS))
 
 
 def test_a_draft_model_that_is_always_right_brings_what_it_could():
@@ -110,6 +114,105 @@ def test_a_draft_model_that_is_always_right_brings_what_it_could():
     (r,) = replay([record], {"flat": COSTS["flat"]})
     assert r.draft_n == r.draft_n_accepted
     assert least_ms(record, COSTS["flat"]) / r.policy_ms > 0.9
+
+
+# What the rows of both models said
+
+
+FLAT = {"flat": COSTS["flat"]}
+N = 200
+SUCCESSORS = [(i * 7919 + 1) % 61 for i in range(N)]
+"""No pair of tokens comes often enough to be copied."""
+
+
+def wandering(rank=1, **parts):
+    """An answer in which a token is followed by what was `rank`-th likeliest where it came last."""
+    output, best, last = [100], [(100, *range(200, 207))], {}
+    for i in range(1, N):
+        before = output[-1]
+        token = last[before] if before in last else SUCCESSORS[i]
+        output.append(token)
+        last[before] = SUCCESSORS[-i]
+        others = [300 + i * 8 + j for j in range(7)]
+        others[rank - 1] = last[before]
+        best.append((token, *others))
+    return Record("wandering", "", (1, 2, 3), tuple(output), best=tuple(best), **parts)
+
+
+def timed(record, curves=FLAT, **how):
+    (result,) = replay([record], curves, **how)
+    return result
+
+
+def test_recycling_learns_from_recorded_rows():
+    record, alone = wandering(), replace(wandering(), best=())
+    told, bare = timed(record, spec=COPYING), timed(record, spec=("suffix",))
+    assert told.policy_ms < 0.8 * bare.policy_ms
+    assert told.policy_ms < 0.8 * timed(alone, spec=COPYING).policy_ms
+    assert timed(wandering(7), spec=COPYING).policy_ms > told.policy_ms, "a place that is seldom right"
+
+
+def test_recycling_knows_only_the_rows_of_rounds_that_were():
+    record = wandering()
+    other = (*record.best[:-2], *((row[0], *range(900, 907)) for row in record.best[-2:]))
+    assert timed(record, spec=COPYING) == timed(replace(record, best=other), spec=COPYING)
+
+
+def test_warm_recycling_knows_the_answers_before():
+    record = wandering()
+    first, second = replay([record, record], FLAT, spec=("recycling",), warm=True)
+    assert second.policy_ms < first.policy_ms
+
+
+def drafted(right, p):
+    """A draft model whose first, second, ... choice is right, in turn; None where it is wrong altogether."""
+    output = tuple(range(1000, 1000 + N))
+    top = []
+    for i, token in enumerate(output):
+        ids = [1, 2, 3]
+        if right[i % len(right)] is not None:
+            ids[right[i % len(right)]] = token
+        top.append(tuple(zip(ids, p, strict=True)))
+    match = tuple(found[0][0] == token for found, token in zip(top, output, strict=True))
+    return Record("drafted", "", (1, 2, 3), output, match, (p[0],) * N, tuple(top))
+
+
+@pytest.mark.parametrize("row", [0.0, 1.0], ids=["free rows", "dear rows"])
+def test_other_choices_of_the_draft_model_hedge_where_it_is_in_doubt(row):
+    curves = {"flat": replace(COSTS["flat"], draft=1e-3, draft_row=row)}
+    record = drafted((0, 0, 1), (0.6, 0.35, 0.04))
+    hedged, chains = timed(record, curves), timed(replace(record, top=()), curves)
+    assert hedged.policy_ms < 0.85 * chains.policy_ms
+    assert timed(record, curves, trees=False) == chains
+
+
+def test_what_the_draft_model_says_behind_a_wrong_token_is_never_accepted():
+    wrong = timed(drafted((None,), (0.6, 0.3, 0.1)))
+    assert wrong.draft_n_accepted == 0
+    assert wrong.plain_ms / wrong.policy_ms >= FLOOR
+
+
+def test_rows_of_the_draft_model_cost_what_the_curve_says_or_what_rows_of_the_target_do(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text(
+        '{"a": {"n": [1, 8], "ms": [1, 1.7]}, "b": {"n": [1, 8], "ms": [1, 8], "draft_row": 0.25}}'
+    )
+    curves = read_curves(path)
+    assert curves["a"].row == pytest.approx(0.1)
+    assert curves["b"].row == 0.25
+
+
+def test_traces_are_read_as_they_are(tmp_path):
+    path = tmp_path / "t.jsonl"
+    trace = {
+        "id": "a", "category": "b", "prompt": [1], "output": [2, 3], "best": [[2, 4], [3, 5]], "more": 1,
+        "draft": {"match": [True, False], "p": [0.5, 0.25], "top": [[[2, 0.5]], [[4, 0.25], [3, 0.2]]]},
+    }  # fmt: skip
+    path.write_text(json.dumps(trace) + "\n")
+    assert read_traces(path) == [trace]
+    (record,) = read_records(path)
+    assert record.best == ((2, 4), (3, 5))
+    assert record.top == (((2, 0.5),), ((4, 0.25), (3, 0.2)))
 
 
 # The oracle
@@ -166,6 +269,9 @@ def test_the_oracle_copies_from_the_longest_match_and_the_latest_of_equals():
         '{"id": "a", "prompt": [1], "output": [2], "draft": {"match": [true]}}',
         '{"id": "a", "prompt": [1], "output": [2], "draft": {"match": [true], "p": []}}',
         '{"id": "a", "prompt": [1], "output": [2], "draft": 7}',
+        '{"id": "a", "prompt": [1], "output": [2], "best": [[2], [3]]}',
+        '{"id": "a", "prompt": [1], "output": [2], "best": [[]]}',
+        '{"id": "a", "prompt": [1], "output": [2], "draft": {"match": [true], "p": [1], "top": [[2]]}}',
     ],
 )
 def test_a_line_that_is_no_record_is_named(tmp_path, line):
@@ -191,6 +297,7 @@ def test_a_line_that_is_no_record_is_named(tmp_path, line):
         ('{"a": {"n": [1, 2], "ms": [1, NaN]}}', "ms must be above 0"),
         ('{"a": {"n": [1, 2], "ms": [1, 2], "draft_ms": -1}}', "must be above 0"),
         ('{"a": {"n": [1, Infinity], "ms": [1, 2]}}', "whole numbers"),
+        ('{"a": {"n": [1, 2], "ms": [1, 2], "draft_row": -1}}', "draft_row"),
     ],
 )
 def test_a_file_that_holds_no_curves_is_a_usage_error(tmp_path, content, told):
@@ -226,11 +333,18 @@ def test_json_is_one_list_with_exactly_the_rows(capfd):
     rows = json.loads(out)
     assert err == ""
     assert [list(row) for row in rows] == [KEYS] * (len(RECORDS) * len(COSTS))
-    assert rows == [asdict(r) for r in replay(RECORDS, COSTS, draft=False)]
+    assert rows == [asdict(r) for r in replay(RECORDS, COSTS, spec=COPYING)]
 
 
 @pytest.mark.parametrize(
-    ("flags", "how"), [((), {}), (("--warm",), {"warm": True}), (("--no-draft",), {"draft": False})]
+    ("flags", "how"),
+    [
+        ((), {}),
+        (("--warm",), {"warm": True}),
+        (("--no-draft",), {"spec": COPYING}),
+        (("--spec", "suffix,draft"), {"spec": ("suffix", "draft")}),
+        (("--spec", "suffix", "--no-trees"), {"spec": ("suffix",), "trees": False}),
+    ],
 )
 def test_options_reach_the_replay(flags, how, capfd):
     assert command("-o", "json", *flags) == 0
@@ -268,6 +382,7 @@ def test_a_table_of_nothing_is_a_table():
         ([str(CURVES), "--curve", str(CURVES)], "line 1"),
         ([str(TRACES), "--curve", str(TRACES)], "replay.jsonl"),
         ([str(TRACES), "--curve", str(CURVES), "-o", "xml"], "xml"),
+        ([str(TRACES), "--curve", str(CURVES), "--spec", "suffix,magic"], "magic"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(arguments, part, capfd):
@@ -281,21 +396,36 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(arguments, part, capfd):
 
 
 def shared():
+    """With what the rows of both models said, where that was recorded."""
     places = [os.environ.get("EDGESPEC_TRACES"), Path(__file__).parents[3] / "shared" / "traces"]
-    found = [Path(p) for p in places if p and (Path(p) / "dev.jsonl").exists()]
-    if not found:
-        pytest.skip("no recorded traces: EDGESPEC_TRACES is not set, and no shared/traces beside the project")
-    return read_records(found[0] / "dev.jsonl"), read_curves(found[0] / "curves.json")
+    for place in map(Path, filter(None, places)):
+        for name in ("dev.rows.jsonl", "dev.jsonl"):
+            if (place / name).exists():
+                return read_records(place / name), read_curves(place / "curves.json")
+    pytest.skip("no recorded traces: EDGESPEC_TRACES is not set, and no shared/traces beside the project")
+
+
+def bare(records):
+    return [replace(record, top=()) for record in records]
 
 
 @pytest.mark.traces
 @pytest.mark.parametrize(
-    ("draft", "average", "each"), [(False, 0.85, 0.77), (True, 0.73, 0.66)], ids=["copying", "with the draft"]
+    ("spec", "trees", "leaves", "average", "each"),
+    [
+        (("suffix",), False, False, 0.85, 0.77),
+        (("suffix",), True, False, 0.85, 0.77),
+        (COPYING, True, False, 0.85, 0.77),
+        (SPEC, True, False, 0.73, 0.66),
+        (SPEC, True, True, 0.73, 0.66),
+    ],
+    ids=["copying chains", "+ trees", "+ recycling", "+ draft chains", "+ their leaves"],
 )
-def test_efficiency_on_recorded_answers_is_kept(draft, average, each):
+def test_efficiency_on_recorded_answers_is_kept(spec, trees, leaves, average, each):
     """Least time / time of the controller, geometric mean over records, cold."""
     records, costs = shared()
-    rows = list(replay(records, costs, draft=draft))
+    rows = list(replay(records if leaves else bare(records), costs, spec=spec, trees=trees))
+    draft = "draft" in spec
     least = {(r.id, name): least_ms(r, curve, draft=draft) for r in records for name, curve in costs.items()}
     reached = efficiency(rows, least)
     worst = min(rows, key=lambda r: r.plain_ms / r.policy_ms)
@@ -307,12 +437,19 @@ def test_efficiency_on_recorded_answers_is_kept(draft, average, each):
 
 
 @pytest.mark.traces
-def test_copying_in_branches_is_as_good_as_in_chains_where_rows_cost_little():
+def test_what_a_round_can_branch_into_pays_where_rows_cost_little():
+    """Copying in several ways, what followed a token before, and what else the draft model says."""
     records, costs = shared()
-    flat = {name: costs[name] for name in ("gpu-ish", "apple-ish")}
-    least = {(r.id, name): least_ms(r, curve, draft=False) for r in records for name, curve in flat.items()}
-    branching, straight = (list(replay(records, flat, draft=False, trees=trees)) for trees in (True, False))
-    with_trees, without = efficiency(branching, least), efficiency(straight, least)
-    print(f"\nwith trees {with_trees}, without {without}")
-    assert all(with_trees[name] >= without[name] for name in flat)
-    assert min(r.plain_ms / r.policy_ms for r in branching) >= FLOOR
+    flat = {"gpu-ish": costs["gpu-ish"]}
+
+    def speed(records, **how):
+        rows = list(replay(records, flat, **how))
+        assert min(r.plain_ms / r.policy_ms for r in rows) >= FLOOR
+        return math.prod(r.plain_ms / r.policy_ms for r in rows) ** (1 / len(rows))
+
+    branching = speed(records, spec=("suffix",))
+    assert branching > 1.01 * speed(records, spec=("suffix",), trees=False)
+    if not any(record.best for record in records):
+        pytest.skip("these traces do not have the rows")
+    assert speed(records, spec=COPYING) > 1.01 * branching
+    assert speed(records) > 1.04 * speed(bare(records))

@@ -109,9 +109,25 @@ def test_what_was_dropped_is_not_grown():
     assert draft.parents == (-1, 0, 0, 0)
 
 
-def test_without_branches_in_the_backend_and_with_rejection_it_is_a_chain():
-    bare = ScriptedBackend(looping(), N_VOCAB, faults=Faults(tree=False))
-    assert proposer(None, backend=bare).propose(PROMPT, plan(3)).is_chain
+@pytest.mark.parametrize("sampling", [GREEDY, HOT], ids=["greedy", "sampled"])
+def test_without_branches_in_its_backend_it_is_a_chain_with_leaves_where_the_model_is_in_doubt(sampling):
+    logits, sampler = wandering(), Sampler(sampling)
+    bare = Recording(logits, N_VOCAB, faults=Faults(tree=False))
+    draft = proposer(None, sampling, bare).propose(PROMPT, Plan(("draft",), 6, tree=True, grow=levels(3)))
+    straight = proposer(logits, sampling).propose(PROMPT, Plan(("draft",), 6))
+    node, at = -1, 0
+    for token in straight.tokens:
+        path = draft.path(node)
+        row = logits((*PROMPT, *path))
+        found = [child for child, _ in sampler.choices(row, PROMPT, path, WIDTH)]
+        assert children(draft, node) == (found if confidence(row) < 0.95 else [token])
+        node = next(i for i in range(len(draft)) if draft.parents[i] == node)
+        at += len(found) if confidence(row) < 0.95 else 1
+    assert len(draft) == at > len(straight)
+    assert bare.passes[-5:] == [1] * 5, "leaves take no pass"
+
+
+def test_with_rejection_it_is_a_chain():
     p = proposer(wandering())
     p.configure(HOT, "rejection")
     draft = p.propose(PROMPT, plan(3))

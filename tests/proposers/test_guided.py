@@ -144,3 +144,26 @@ def test_a_sampled_draft_is_never_copied_nor_judged_by_copying():
     assert all(copied == [] for _, copied in asked)
     assert [agrees for _, agrees in draft.evidence] == [0.0, 0.0]
     assert len(draft.q) == 2
+
+
+def test_other_tokens_are_leaves_beside_what_the_draft_goes_on_from():
+    asked = []
+
+    def beside(path):
+        asked.append(list(path))
+        return [(40 + len(path), 0.5), (50 + len(path), 0.25)]
+
+    tops = [0.7, 0.99, 0.6]
+    plan, _ = choices("draft", "draft", "draft", "copy")
+    draft = guided(
+        lambda path: ((3, 4, 5)[len(path)], tops[len(path)]),
+        matched([1, 2, 3, 4, 5, 42, 1, 2]),
+        plan,
+        5,
+        beside=beside,
+    )
+    assert draft.tokens == (3, 40, 50, 4, 5, 42, 52, 42, 1)
+    assert draft.parents == (-1, -1, -1, 0, 3, 3, 3, 4, 7)
+    assert draft.evidence[1:3] == ((0.5, -1.0), (0.25, -1.0))
+    assert draft.sources == ("draft",) * 7 + ("suffix",) * 2
+    assert asked == [[], [3, 4]], "not where the model is sure"
