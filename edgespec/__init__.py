@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from edgespec.api import Chat, Model, Settings, load
+    from edgespec.api import Chat, Model, Settings, TextMemory, load
     from edgespec.errors import EdgespecError
     from edgespec.proposers.registry import proposer_names
     from edgespec.text.prompt import Message
     from edgespec.types import SamplingSettings, StepEvent
 
 _HOME = {
-    **dict.fromkeys(("Chat", "Model", "Settings", "load"), "edgespec.api"),
+    **dict.fromkeys(("Chat", "Model", "Settings", "TextMemory", "load"), "edgespec.api"),
     "EdgespecError": "edgespec.errors",
     "Message": "edgespec.text.prompt",
     "proposer_names": "edgespec.proposers.registry",
@@ -39,6 +39,7 @@ __all__ = [
     "SamplingSettings",
     "Settings",
     "StepEvent",
+    "TextMemory",
     "load",
     "proposer_names",
 ]

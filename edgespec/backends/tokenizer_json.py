@@ -31,12 +31,13 @@ _EOG_TEXTS = (
 
 
 class TokenizerJson:
-    """A `Vocabulary` by the `tokenizers` library. `n_vocab` is the model's, which may be padded.
+    """A `Vocabulary` by the `tokenizers` library. `n_vocab` is the model's, which may be padded;
+    None is the tokenizer's own.
 
     Raises ModelFileError where the folder has no tokenizer.json that the library reads.
     """
 
-    def __init__(self, folder: Path, n_vocab: int) -> None:
+    def __init__(self, folder: Path, n_vocab: int | None) -> None:
         path = folder / "tokenizer.json"
         if not path.is_file():
             raise ModelFileError(f"{folder.name} has no tokenizer.json: get it from the model's page")
@@ -50,7 +51,7 @@ class TokenizerJson:
             tokenizer.no_truncation()
             tokenizer.no_padding()
         self._plain.encode_special_tokens = True
-        self.n_vocab = n_vocab
+        self.n_vocab = self._parsing.get_vocab_size() if n_vocab is None else n_vocab
         self.kind, self._bytes_of = _kind(json.loads(self._parsing.to_str()))
         added = self._parsing.get_added_tokens_decoder()
         self._added: dict[int, tuple[str, bool]] = {i: (one.content, one.special) for i, one in added.items()}

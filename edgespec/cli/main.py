@@ -27,7 +27,9 @@ class Entry:
 COMMANDS = {
     "run": Entry("edgespec.cli.run", "run", "Answer a prompt, or chat."),
     "history": Entry("edgespec.cli.history", "history", "Conversations: list, show, search, export, delete."),
-    "memory": Entry("edgespec.cli.memory", "memory", "Past answers that may be copied from: show, clear."),
+    "memory": Entry(
+        "edgespec.cli.memory", "memory", "Past answers and files to guess from: add, show, clear."
+    ),
     "config": Entry("edgespec.cli.config", "config", "Settings that run starts with."),
     "pull": Entry("edgespec.cli.pull", "pull", "Fetch models."),
     "bench": Entry("edgespec.cli.bench", "bench", "Measure what speculation brings on this machine."),

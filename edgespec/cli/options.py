@@ -315,8 +315,8 @@ history_options = _group(
         "--memory/--no-memory",
         default=None,
         show_default=False,
-        help="Guess from this model's earlier answers on this machine. Answers join them where the"
-        " conversation is kept, and with --memory always.",
+        help="Guess from this model's earlier answers on this machine, and from files that were added."
+        " Answers join them where the conversation is kept, and with --memory always.",
     ),
 )
 

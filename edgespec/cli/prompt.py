@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -19,11 +20,11 @@ class InputError(EdgespecError):
 def gather(text: str | None, file: str | None) -> str | None:
     """The whole prompt; None if nothing was given and a person sits at the keyboard."""
     if file is not None:
-        content: str | None = _read_input() if file == "-" else read_text(file)
+        content: str | None = read_input() if file == "-" else read_text(file)
     elif text is None:
-        content = None if _stdin_is_terminal() else _read_input()
+        content = None if _stdin_is_terminal() else read_input()
     else:
-        content = _read_input() if _is_fed() else None
+        content = read_input() if _is_fed() else None
     if text is None and content is None:
         return None
     prompt = "\n\n".join(part for part in (text, content) if part)
@@ -32,24 +33,29 @@ def gather(text: str | None, file: str | None) -> str | None:
     return prompt
 
 
-def read_text(file: str) -> str:
-    """A UTF-8 file without its last line end. Raises InputError."""
+def read_text(file: str, most: int | None = None) -> str:
+    """A UTF-8 file of at most `most` bytes, without its last line end. Raises InputError."""
     try:
-        return _decoded(Path(file).read_bytes(), file)
+        with Path(file).open("rb") as stream:
+            return _read(stream, file, most)
     except OSError as error:
         raise InputError(f"{file}: {error.strerror or error}") from error
 
 
-def _read_input() -> str:
+def read_input(most: int | None = None) -> str:
+    """As `read_text`, from standard input."""
     if sys.stdin is None:
         return ""
     try:
-        return _decoded(sys.stdin.buffer.read(), "standard input")
+        return _read(sys.stdin.buffer, "standard input", most)
     except OSError as error:
         raise InputError(f"standard input: {error.strerror or error}") from error
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _read(stream: BinaryIO, name: str, most: int | None) -> str:
+    data = stream.read() if most is None else stream.read(most + 1)
+    if most is not None and len(data) > most:
+        raise InputError(f"{name} is too large: it has more than {most / 1e6:,.0f} MB")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

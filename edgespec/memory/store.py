@@ -1,11 +1,11 @@
-"""Token ids of past answers, in SQLite: bounded, for this user only."""
+"""Token ids of past answers and of files, in SQLite: bounded, for this user only."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,15 +21,18 @@ MOST_BYTES = 64 << 20
 _PATIENCE = 2.0
 _SPARE = 32
 """When it is full, one part in so many is freed at once."""
-_SCHEMA = """
+_VERSION = 2
+_SCHEMA = f"""
 PRAGMA auto_vacuum = FULL;
 CREATE TABLE IF NOT EXISTS answers (
-  id INTEGER PRIMARY KEY, model TEXT NOT NULL, name TEXT NOT NULL, used INTEGER NOT NULL, tokens BLOB NOT NULL
+  id INTEGER PRIMARY KEY, model TEXT NOT NULL, name TEXT NOT NULL, used INTEGER NOT NULL,
+  tokens BLOB NOT NULL, file TEXT
 );
 CREATE INDEX IF NOT EXISTS answers_used ON answers (used);
 CREATE INDEX IF NOT EXISTS answers_model ON answers (model);
-PRAGMA user_version = 1;
+PRAGMA user_version = {_VERSION};
 """
+_FROM_1 = "ALTER TABLE answers ADD COLUMN file TEXT"
 _NOW = "(SELECT coalesce(max(used), 0) + 1 FROM answers)"
 
 
@@ -39,10 +42,11 @@ class MemoryStoreError(EdgespecError):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What is kept of one model's answers. `size` is bytes."""
+    """What is kept for one model. `size` is bytes."""
 
     model: str
     answers: int
+    files: int
     size: int
 
 
@@ -55,10 +59,10 @@ def location() -> Path:
 
 
 class Store:
-    """The answers of one model, told by its fingerprint; `name` is what people call it.
+    """The texts of one model, told by its fingerprint; `name` is what people call it.
 
     Every call opens the file anew, so that any number of processes may use it, and one that was cleared
-    stays so. A damaged file is thrown away: it holds nothing that was not said. Raises MemoryStoreError.
+    stays so. A damaged file is thrown away: all in it can be said or added again. Raises MemoryStoreError.
     """
 
     def __init__(
@@ -68,7 +72,7 @@ class Store:
         self._path = where or location()
 
     def load(self) -> list[tuple[int, Ids]]:
-        """(number, token ids) of the answers, the last used first. Makes no file."""
+        """(number, token ids) of the texts, the last used first. Makes no file."""
         if not self._path.exists():
             return []
         with _opened(self._path) as db:
@@ -83,15 +87,26 @@ class Store:
 
     def add(self, tokens: Sequence[int]) -> int:
         """Keep an answer; what was of no use for longest gives way. Returns its number."""
-        blob = np.asarray(tokens, "<i4").tobytes()
         with _opened(self._path) as db:
-            sql = f"INSERT INTO answers (model, name, used, tokens) VALUES (?, ?, {_NOW}, ?)"
-            number = db.execute(sql, (self._model, self._name, blob)).lastrowid or 0
+            number = self._insert(db, tokens, None)
             self._bound(db)
             return number
 
+    def add_file(self, file: str, parts: Iterable[Sequence[int] | Ids]) -> None:
+        """Keep a file, all of it or nothing, instead of what was kept under its name before."""
+        with _opened(self._path) as db:
+            db.execute("DELETE FROM answers WHERE model = ? AND file = ?", (self._model, file))
+            for part in parts:
+                self._insert(db, part, file)
+            self._bound(db)
+
+    def _insert(self, db: sqlite3.Connection, tokens: Sequence[int] | Ids, file: str | None) -> int:
+        sql = f"INSERT INTO answers (model, name, used, tokens, file) VALUES (?, ?, {_NOW}, ?, ?)"
+        blob = np.asarray(tokens, "<i4").tobytes()
+        return db.execute(sql, (self._model, self._name, blob, file)).lastrowid or 0
+
     def used(self, numbers: Sequence[int]) -> None:
-        """These answers have just been of use."""
+        """These texts have just been of use."""
         with _opened(self._path) as db:
             sql = f"UPDATE answers SET used = {_NOW} WHERE id = ? AND model = ?"
             db.executemany(sql, [(number, self._model) for number in numbers])
@@ -118,8 +133,11 @@ def kept(where: Path | None = None) -> list[Kept]:
     if not path.exists():
         return []
     with _opened(path) as db:
-        sql = "SELECT max(name), count(*), sum(length(tokens)) FROM answers GROUP BY model ORDER BY 3 DESC"
-        return [Kept(name, answers, size) for name, answers, size in db.execute(sql)]
+        sql = (
+            "SELECT max(name), sum(file IS NULL), count(DISTINCT file), sum(length(tokens)) AS size"
+            " FROM answers GROUP BY model ORDER BY size DESC"
+        )
+        return [Kept(*row) for row in db.execute(sql)]
 
 
 def clear(where: Path | None = None) -> bool:
@@ -141,8 +159,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         prepare(path)
         with contextlib.closing(sqlite3.connect(path, timeout=_PATIENCE)) as db:
             db.execute("PRAGMA secure_delete = ON")
-            if db.execute("PRAGMA user_version").fetchone()[0] == 0:
-                db.executescript(_SCHEMA)
+            _upgrade(db)
             with db:
                 yield db
     except (sqlite3.Error, OSError) as error:
@@ -152,3 +169,20 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
             raise MemoryStoreError(f"the memory {path} was damaged: it begins anew") from error
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise MemoryStoreError(f"the memory {path} cannot be used: {why}") from error
+
+
+def _upgrade(db: sqlite3.Connection) -> None:
+    """The tables, as this version has them."""
+    if _version(db) == 0:
+        db.executescript(_SCHEMA)
+    if _version(db) == 1:
+        with db:
+            db.execute("BEGIN IMMEDIATE")
+            if _version(db) == 1:  # no other process did it meanwhile
+                db.execute(_FROM_1)
+                db.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    found: int = db.execute("PRAGMA user_version").fetchone()[0]
+    return found

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from edgespec.backends.llamacpp.vocabulary import read_vocabulary
 from edgespec.backends.tokenizer_json import TokenizerJson, chat_template
+from edgespec.backends.vocabulary import read_vocabulary
 from edgespec.convert.tokenizer import tokenizer_config, tokenizer_json, words
 from edgespec.convert.weights import Weights
 from edgespec.errors import BackendError, ModelFileError
@@ -40,6 +40,12 @@ def pair(smollm2_path, folder):
 def test_tokens_are_the_same(pair, text, special):
     original, ours = pair
     assert ours.tokenize(text, special=special) == original.tokenize(text, special=special)
+
+
+def test_a_folders_vocabulary_is_read_without_its_model(folder, pair):
+    vocabulary, _ = read_vocabulary(folder)
+    assert vocabulary.n_vocab == pair[0].n_vocab
+    assert vocabulary.tokenize(TEXTS[0], special=False) == pair[0].tokenize(TEXTS[0], special=False)
 
 
 def test_every_token_is_the_same(pair):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from edgespec.memory import MemoryStoreError, Store, clear, kept
+from edgespec.memory import Kept, MemoryStoreError, Store, clear, kept
 
 
 @pytest.fixture
@@ -35,10 +35,63 @@ def test_models_have_their_own(path):
     b.used([number])
     assert texts(a) == [[1, 2, 3, 4]]
     assert texts(b) == [[5]]
-    assert [(k.model, k.answers, k.size) for k in kept(path)] == [
-        ("Model A", 1, 16),
-        ("Model B", 1, 4),
-    ]
+    a.add_file("notes", [[9]])
+    a.add_file("notes", [])
+    b.add_file("notes", [[6, 7], [8]])
+    assert kept(path) == [Kept("Model A", 1, 0, 16), Kept("Model B", 1, 1, 16)]
+
+
+def test_a_file_is_kept_once_as_it_was_last(path):
+    store = Store("a", "A", path)
+    store.add([1])
+    for parts in ([[2], [3]], [[4], [5], [6]], [[4], [5], [6]]):
+        store.add_file("notes", parts)
+    store.add_file("more", [[7]])
+    assert texts(store) == [[7], [6], [5], [4], [1]]
+    assert kept(path) == [Kept("A", 1, 2, 20)]
+
+
+def test_of_a_file_that_is_broken_off_nothing_is_kept(path):
+    def broken():
+        yield [2]
+        raise KeyboardInterrupt
+
+    store = Store("a", "A", path)
+    store.add_file("notes", [[1]])
+    with pytest.raises(KeyboardInterrupt):
+        store.add_file("notes", broken())
+    assert texts(store) == [[1]]
+
+
+def test_files_give_way_to_what_is_used(path):
+    store = Store("a", "A", path, most_bytes=200_000)
+    store.add_file("old", [[n] * 1000 for n in range(20)])
+    store.used([number for number, tokens in store.load() if tokens[0] == 3])
+    store.add_file("new", [[n] * 1000 for n in range(100, 135)])
+    assert path.stat().st_size <= 208_192
+    left = {tokens[0] for tokens in texts(store)}
+    assert left >= {3, *range(100, 135)}
+    assert 0 not in left
+
+
+def first_version(path):
+    """A memory as it was before files were kept."""
+    path.parent.mkdir()
+    with sqlite3.connect(path) as db:
+        db.executescript(
+            "CREATE TABLE answers (id INTEGER PRIMARY KEY, model TEXT NOT NULL, name TEXT NOT NULL,"
+            " used INTEGER NOT NULL, tokens BLOB NOT NULL); PRAGMA user_version = 1"
+        )
+        db.execute("INSERT INTO answers VALUES (1, 'a', 'A', 1, ?)", (b"\1\0\0\0" * 3,))
+    db.close()
+
+
+def test_a_memory_from_before_files_goes_on(path):
+    first_version(path)
+    store = Store("a", "A", path)
+    assert texts(store) == [[1, 1, 1]]
+    store.add_file("notes", [[2]])
+    assert kept(path) == [Kept("A", 1, 1, 16)]
 
 
 def test_looking_makes_no_file(path):
@@ -141,6 +194,7 @@ def test_a_place_that_cannot_be_written_is_one_line(tmp_path):
 
 
 def test_several_processes_lose_nothing(path):
+    first_version(path)
     code = (
         "import sys; from pathlib import Path; from edgespec.memory import Store\n"
         "s = Store('a', 'A', Path(sys.argv[1]))\n"
@@ -148,4 +202,6 @@ def test_several_processes_lose_nothing(path):
     )
     started = [subprocess.Popen([sys.executable, "-c", code, str(path), str(k)]) for k in range(3)]
     assert [process.wait() for process in started] == [0, 0, 0]
-    assert sorted(texts(Store("a", "A", path))) == [[k, n] for k in range(3) for n in range(20)]
+    assert sorted(texts(Store("a", "A", path))) == sorted(
+        [[1, 1, 1], *([k, n] for k in range(3) for n in range(20))]
+    )

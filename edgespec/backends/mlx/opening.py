@@ -12,12 +12,12 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten, tree_map
 from mlx_lm.utils import _get_classes, get_total_parameters, load_config, load_model
 
-from edgespec.backends.base import LoadOptions, Vocabulary
-from edgespec.backends.llamacpp.vocabulary import read_vocabulary
+from edgespec.backends.base import LoadOptions
 from edgespec.backends.mlx.load import Opened
+from edgespec.backends.vocabulary import read_vocabulary
 from edgespec.convert import mlx_form
 from edgespec.convert.affine import GROUP
-from edgespec.convert.weights import VOCABULARY, Weights
+from edgespec.convert.weights import Weights
 from edgespec.errors import Cancelled, ModelFileError, UnsupportedModelError
 
 
@@ -71,7 +71,7 @@ def folder(path: Path, options: LoadOptions, on_gpu: bool) -> Opened:
     for done, (_, array) in enumerate(arrays, 1):
         mx.eval(array)
         _tell(options, done / len(arrays), path)
-    vocabulary, template = _words(path, int(config["vocab_size"]))
+    vocabulary, template = read_vocabulary(path, int(config["vocab_size"]))
     return Opened(
         model=model,
         config=config,
@@ -113,14 +113,6 @@ def _is_floating(array: mx.array) -> bool:
 def _widened(array: Any) -> mx.array:
     made = mx.array(array)
     return made.astype(mx.float32) if _is_floating(made) else made
-
-
-def _words(path: Path, n_vocab: int) -> tuple[Vocabulary, str | None]:
-    if (path / VOCABULARY).is_file():
-        return read_vocabulary(path / VOCABULARY)
-    from edgespec.backends.tokenizer_json import TokenizerJson, chat_template
-
-    return TokenizerJson(path, n_vocab), chat_template(path)
 
 
 def _quantization(config: dict[str, Any]) -> str:

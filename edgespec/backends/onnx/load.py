@@ -9,7 +9,7 @@ from typing import Any
 from edgespec.backends.base import LoadedModel, LoadOptions, ModelInfo
 from edgespec.backends.device import cpu_name, usable_cores
 from edgespec.backends.onnx.folder import Folder, description
-from edgespec.backends.onnx.vocabulary import read_vocabulary
+from edgespec.backends.vocabulary import read_vocabulary
 from edgespec.errors import Cancelled, UsageError
 
 DEFAULT_CONTEXT = 4096
@@ -39,7 +39,7 @@ def load(path: Path, options: LoadOptions, *, float32: bool = False) -> LoadedMo
     n_ctx, n_threads = _context(options, folder.n_ctx_train, notify), _threads(options, notify)
     wanted = providers.choose(runtime.get_available_providers(), found, options.n_gpu_layers, notify)
     edits = edit(model.graph, found, pad=wanted == [providers.CPU], float32=float32)
-    vocabulary, template = read_vocabulary(folder, found.n_vocab)
+    vocabulary, template = read_vocabulary(folder.root, found.n_vocab)
     quantization, n_params = description(model)
     serialised = model.SerializeToString()
 
