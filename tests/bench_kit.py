@@ -37,4 +37,4 @@ def scripted_model(*, draft_salt: int | None = None, mode: str = "exact") -> Mod
         return Speculation(FixedPolicy(chosen, 4), {name: proposers[name] for name in chosen})
 
     rows = RowCounts(mode, "a table", tuple(range(1, 65)))
-    return Model(target, draft, speculate, "auto", rows, "coupled", lambda _: None)
+    return Model(target, [draft] if draft else [], speculate, "auto", rows, "coupled", lambda _: None)

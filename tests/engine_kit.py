@@ -11,10 +11,12 @@ import numpy as np
 from edgespec.backends.scripted import Faults, Logits, ScriptedBackend, SimulatedClock, hashed
 from edgespec.control import Calibration, Controller, CostModel, FixedPolicy, Policy
 from edgespec.engine import Request, Session
+from edgespec.engine.cascade import Cascade
 from edgespec.proposers import ModelProposer, NgramProposer, Proposer, SuffixProposer
 from edgespec.proposers.lookahead import LookaheadProposer
 from edgespec.proposers.memory import MemoryProposer
 from edgespec.proposers.recycling import RecyclingProposer
+from edgespec.proposers.suffix import SuffixAhead
 from edgespec.text.stream import TokenStream
 from edgespec.text.table import TableVocabulary
 from edgespec.types import Clock, Draft, Evidence, Plan, SamplingSettings, Source, StepEvent, Tokens, Verdict
@@ -143,6 +145,24 @@ def model_proposer(
     return ModelProposer(ScriptedBackend(logits, n_vocab, n_ctx=n_ctx, faults=faults), n_vocab, notify)
 
 
+def cascade(
+    mid: Logits,
+    tiny: Logits,
+    n_vocab: int = N_VOCAB,
+    *,
+    depth: int = 3,
+    policy: Policy | None = None,
+    **backend,
+) -> ModelProposer:
+    """A draft model for which copying and a smaller model draft, `depth` tokens a pass."""
+    suffix = SuffixProposer()
+    inner = {"suffix": SuffixAhead(suffix), "draft": model_proposer(tiny, n_vocab)}
+    backend = ScriptedBackend(mid, n_vocab, **backend)
+    quick = Cascade(backend, n_vocab, inner, lambda _: None)
+    quick.use(policy or FixedPolicy(tuple(inner), depth))
+    return ModelProposer(backend, n_vocab, lambda _: None, suffix, quick)
+
+
 PROPOSERS = (
     "ngram",
     "suffix",
@@ -152,6 +172,7 @@ PROPOSERS = (
     "jacobi",
     "same model",
     "other model",
+    "cascade",
     "tree",
     "random",
 )
@@ -169,6 +190,7 @@ def proposer(kind: str, logits: Logits, n_vocab: int = N_VOCAB) -> Proposer:
         "jacobi": lambda: LookaheadProposer("jacobi"),
         "same model": lambda: model_proposer(logits, n_vocab),
         "other model": lambda: model_proposer(looping(n_vocab, salt=99), n_vocab),
+        "cascade": lambda: cascade(looping(n_vocab, salt=99), looping(n_vocab, salt=98), n_vocab),
         "tree": lambda: TreeProposer(logits, n_vocab),
         "random": lambda: Guesses(lambda _: rng.integers(n_vocab, size=8).tolist()),
     }

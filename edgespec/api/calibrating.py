@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+from edgespec.api.draftcosts import DraftCosts
+from edgespec.api.pairing import InIds
 from edgespec.backends.base import LoadedModel
 from edgespec.calibration import (
     NAMES,
@@ -15,12 +17,9 @@ from edgespec.calibration import (
     RowCounts,
     Survey,
     choose_numerics,
-    draft_row,
-    draft_seconds,
     fingerprint,
     price_of_exactness,
 )
-from edgespec.types import Source
 
 Share = Callable[[float], None]
 """The share that is done, 0 to 1. Whatever it raises ends the measuring."""
@@ -37,19 +36,18 @@ class Calibrator:
         self,
         target: LoadedModel,
         path: Path,
-        draft: LoadedModel | None,
-        draft_path: Path | None,
+        drafts: Sequence[InIds],
         asked: Literal["auto", "exact", "near"],
         notify: Callable[[str], None],
     ) -> None:
+        """`drafts`: the draft model, and one that drafts for it; as far as there are any."""
         self.stored = Measurements(fingerprint(path), target.info.settings)
-        self.pair = fingerprint(draft_path) if draft_path else "alone"
-        self._draft_name = f"draft_seconds:{self.pair}"
-        self._row_name = f"draft_row:{self.pair}"
+        self._drafts = [DraftCosts(self.stored, draft.model, draft.path) for draft in drafts]
+        self.draft, self.small, *_ = *self._drafts, None, None
+        self.pair = self.draft.key if self.draft else "alone"
         self._price_name = f"price_of_exactness:{self.pair}"
         self._text = sample_text(target)
         self._survey = Survey(target.backend, self._text, self.stored)
-        self._draft = draft
         self._asked, self._notify = asked, notify
         self._told = False
         self.complete = False
@@ -61,21 +59,8 @@ class Calibrator:
         return self._survey.known
 
     @property
-    def drafting(self) -> dict[Source, float]:
-        """Seconds of a drafted token, where a draft model was measured."""
-        seconds = self.stored.get(self._draft_name)
-        sound = isinstance(seconds, float) and 0.0 < seconds < math.inf
-        return {"draft": seconds} if self._draft is not None and sound else {}
-
-    @property
-    def draft_row(self) -> float | None:
-        """What another row adds to a pass of the draft model; None where it cannot branch."""
-        row = self.stored.get(self._row_name)
-        return row if self.drafting and isinstance(row, float) and 0.0 <= row < math.inf else None
-
-    @property
     def rows(self) -> RowCounts:
-        found, price = self.found, self._price if self.complete else None
+        found, price = self.found, self._price if self._survey.complete else None
         return choose_numerics(self._asked, found.exact, price, found.trees)
 
     @property
@@ -88,8 +73,9 @@ class Calibrator:
 
         Raises Cancelled when a backend is aborted; what was measured until then is kept.
         """
-        if not self.drafting:
-            self._time_draft()
+        for costs in self._drafts:
+            if not costs.known:
+                costs.measure(self._text)
         try:
             self._survey.advance(seconds, progress)
         finally:
@@ -109,14 +95,15 @@ class Calibrator:
 
         What is not `trusted` afterwards does not replace what was known before.
         """
-        names = (*NAMES, self._draft_name, self._row_name, self._price_name)
+        names = (*NAMES, *(name for costs in self._drafts for name in costs.names), self._price_name)
         before = {name: self.stored.get(name) for name in names}
         complete = self.complete
         self.stored.put(self._price_name, None)
-        self._time_draft()
+        for costs in self._drafts:
+            costs.measure(self._text)
         try:
             self._survey.renew(seconds, progress)
-            measured = self.found, self.drafting.get("draft")
+            measured = self.found, self.draft.seconds if self.draft else None
             complete = complete and not trusted()
         finally:
             if complete:
@@ -125,20 +112,15 @@ class Calibrator:
             self._settle()
         return measured
 
-    def _time_draft(self) -> None:
-        if self._draft is not None:
-            each = draft_seconds(self._draft.backend, self._text)
-            self.stored.put(self._draft_name, each)
-            self.stored.put(self._row_name, draft_row(self._draft.backend, self._text, each))
-
     def _settle(self) -> None:
         """Numerics are decided once, when all is measured: seconds that vary must not change the text."""
-        found, each = self.found, self.drafting.get("draft")
-        unknown = self._draft is not None and each is None
+        found, each = self.found, self.draft.seconds if self.draft else None
+        unknown = self.draft is not None and each is None
         if self._price is None and self._survey.complete and not unknown and found.seconds:
             price = price_of_exactness(found, (each or 0.0) / found.seconds[1])
             self.stored.put(self._price_name, max(price, 0.0))
-        self.complete = self._survey.complete and self._price is not None
+        drafts = all(costs.known for costs in self._drafts)
+        self.complete = self._survey.complete and self._price is not None and drafts
 
 
 def sample_text(target: LoadedModel) -> list[int]:

@@ -74,7 +74,7 @@ def scripted(
         settings={},
     )
     rows = RowCounts("exact", "scripted rows are always equal", tuple(range(1, 66)))
-    return Model(LoadedModel(backend, table, info), None, speculate, spec, rows, "coupled", notify)
+    return Model(LoadedModel(backend, table, info), (), speculate, spec, rows, "coupled", notify)
 
 
 class PacedBackend(ScriptedBackend):

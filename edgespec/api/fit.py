@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from edgespec.backends.base import DRAFT_ROWS, LoadOptions
@@ -88,26 +88,31 @@ def fit(
     options: LoadOptions,
     room: Room,
     notify: Callable[[str], None],
+    small: Header | None = None,
 ) -> LoadOptions:
     """The options with a context that fits beside the draft, and with as many layers on the GPU as fit.
+
+    `small`: of a model that drafts for the draft.
 
     A context that was asked for is never made smaller. Raises BackendError with the numbers when the target
     does not fit, DraftError when only the draft is too much.
     """
+    drafts = [header for header in (draft, small) if header is not None]
     n_ctx = options.n_ctx or usual_context(target)
     smaller = range(n_ctx - n_ctx % _STEP, _LEAST_CONTEXT - 1, -_STEP) if options.n_ctx is None else ()
     for n in (n_ctx, *smaller):
-        total = _total(target, draft, options, n)
+        total = _total(target, drafts, options, n)
         if total <= room.total:
             if n != n_ctx:
-                more = _gb(_total(target, draft, options, n_ctx))
+                more = _gb(_total(target, drafts, options, n_ctx))
                 notify(f"the context is {n} tokens: {n_ctx} would need {more}, {_gb(room.total)} are free")
                 options = replace(options, n_ctx=n)
             return _offload(target, options, total, room, notify)
     least = n_ctx if options.n_ctx else min(n_ctx, _LEAST_CONTEXT)
-    if draft is not None and _total(target, None, options, least) <= room.total:
+    if drafts and _total(target, (), options, least) <= room.total:
+        whole = _gb(_total(target, drafts, options, least))
         raise DraftError(
-            f"the draft model cannot be used: with it {_gb(_total(target, draft, options, least))} are needed"
+            f"the draft model cannot be used: with it {whole} are needed"
             f" at a context of {least} tokens, {_gb(room.total)} are free"
         )
     raise BackendError(_too_much(need(target, options, least), least, room.total, options.n_ctx is not None))
@@ -127,9 +132,9 @@ def _offload(
     return replace(options, n_gpu_layers=fitting)
 
 
-def _total(target: Header, draft: Header | None, options: LoadOptions, n_ctx: int) -> int:
-    total = need(target, options, n_ctx).total
-    return total + (need(draft, replace(options, max_rows=DRAFT_ROWS), n_ctx).total if draft else 0)
+def _total(target: Header, drafts: Sequence[Header], options: LoadOptions, n_ctx: int) -> int:
+    theirs = replace(options, max_rows=DRAFT_ROWS)
+    return need(target, options, n_ctx).total + sum(need(draft, theirs, n_ctx).total for draft in drafts)
 
 
 def _too_much(wanted: Need, n_ctx: int, free: int, asked: bool) -> str:

@@ -15,9 +15,14 @@ from edgespec.errors import BackendError, DraftError
 
 
 def fitted(
-    target: hub.Opened, pair: Pair, backend: str, options: LoadOptions, notify: Callable[[str], None]
+    target: hub.Opened,
+    pair: Pair,
+    small: Pair,
+    backend: str,
+    options: LoadOptions,
+    notify: Callable[[str], None],
 ) -> tuple[LoadOptions, Pair]:
-    """Options with which both fit into memory; a draft that nobody asked for is left out if it does not.
+    """Options with which all fit into memory; a draft that nobody asked for is left out if it does not.
 
     Raises BackendError or DraftError, with the numbers.
     """
@@ -32,7 +37,7 @@ def fitted(
             short = "there is not enough free memory for it beside the model and its context"
             pair = pair.without(f"{pair.path.name} is left out: {short}")
             notify(f"no draft model: {pair.reason}")
-    return fit(target.header, pair.header, options, room, notify), pair
+    return fit(target.header, pair.header, options, room, notify, small.header), pair
 
 
 def free_room(backend: str, options: LoadOptions) -> Room:

@@ -13,6 +13,7 @@ from edgespec.api import pairing
 from edgespec.api.backends import AUTO, Place, check_name, pick
 from edgespec.api.calibrating import Calibrator
 from edgespec.api.choosing import chosen
+from edgespec.api.drafting import Drafting, Way
 from edgespec.api.fitting import fitted
 from edgespec.api.model import Model, Speculation, When
 from edgespec.api.pairing import InIds, Pair
@@ -21,7 +22,7 @@ from edgespec.api.remembering import Remembering
 from edgespec.backends.base import DRAFT_ROWS, LoadedModel, LoadOptions
 from edgespec.backends.registry import adapter
 from edgespec.calibration import SECONDS, Measurements, RowCounts, fingerprint
-from edgespec.control import Calibration, Controller, CostModel, FixedPolicy
+from edgespec.control import Calibration, Controller, CostModel, FixedPolicy, Policy, Stages
 from edgespec.engine import VerifyMode
 from edgespec.errors import (
     BackendError,
@@ -53,13 +54,15 @@ class Settings:
     else the first that can. `draft_backend` likewise; "auto" is the target's where that loads the draft.
     `memory`: "kept" remembers answers on this machine and copies from them, "read" only copies, "run" is
     for the answers of this run, "off" for none of it.
-    `draft`: a model, "auto" for the best on this machine if one pays, None or "none" for none. `notify` takes
+    `draft`: a model, "auto" for the best on this machine if one pays, None or "none" for none. `cascade`: a
+    smaller one that drafts for the draft model, or for the target where that is faster. `notify` takes
     one-line notices for the user.
     """
 
     backend: str = AUTO
     draft: str | Path | None = pairing.AUTO
     draft_backend: str = AUTO
+    cascade: str | Path | None = None
     spec: str = "auto"
     draft_max: int | None = None
     verify: VerifyMode = "coupled"
@@ -89,18 +92,23 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     """
     s = (settings or Settings()).having(**changes)
     sources = _sources(s.spec, s.draft, s.memory)
+    if pairing.wanted(s.cascade) and not pairing.wanted(s.draft) and s.spec != "off":
+        raise UsageError("--cascade needs a draft model: give one with --draft MODEL (-md)")
     check_name(s.backend)
     check_name(s.draft_backend)
     target = _resolve(model, s)
     options = replace(s.options, exact=s.numerics != "near")
     pair = pairing.choose(target, s.draft, s.spec, lambda: _resolve(s.draft, s), drafts="draft" in sources)
+    small = pairing.smaller(s.cascade, pair, lambda: _resolve(s.cascade, s), drafts="draft" in sources)
+    if small.asked:
+        pair = replace(pair, asked=True)
     preferred = chosen(target.path, s.options) if s.backend == AUTO else None
     place = _place(target.path, s.backend, preferred, s)
-    options, pair = fitted(target, pair, place.backend, options, s.notify)
+    options, pair = fitted(target, pair, small, place.backend, options, s.notify)
     used.mark(target.path)
     loaded = _load(place, options, s, "loading")
     try:
-        return assemble(loaded, place.path, pair, s)
+        return assemble(loaded, place.path, pair, s, small)
     except BaseException:
         loaded.backend.close()
         raise
@@ -146,7 +154,9 @@ def _load(place: Place, options: LoadOptions, s: Settings, label: str) -> Loaded
     return adapter(place.backend).load(place.path, replace(options, notify=s.notify, progress=progress))
 
 
-def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) -> Model:
+def assemble(
+    target: LoadedModel, path: Path, pair: Pair | None, s: Settings, small: Pair | None = None
+) -> Model:
     """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises."""
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {name: make() for name, make in registry.FREE.items()}
@@ -154,48 +164,33 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
     remembering = _remembering(path, s)
     if remembering is not None:
         proposers["memory"] = remembering.proposer
-    drafting, pair = _drafting(target, path, pair or Pair(), s)
-    draft, draft_path = None, pair.path
-    if drafting is not None:
-        draft = drafting.model
-        proposers["draft"] = drafting.proposer(s.notify, suffix)
+    drafts, pair = _drafting(target, path, pair or Pair(), small or Pair(), s)
     try:
+        drafting = Drafting(drafts, suffix, s.notify) if drafts else None
+        draft_path = pair.path
         speculates = bool(_sources(s.spec, draft_path, s.memory))
-        calibrator = Calibrator(target, path, draft, draft_path, s.numerics, s.notify) if speculates else None
+        calibrator = Calibrator(target, path, drafts, s.numerics, s.notify) if speculates else None
         if calibrator is not None and _is_due(s) and not calibrator.complete:
             s.notify(_MEASURING)
             calibrator.advance(progress=lambda share: s.progress(_MEASURING, share))
 
         def speculate(spec: str) -> Speculation:
             chosen = _sources(spec, draft_path, s.memory)
-            mine = {name: proposers[name] for name in chosen}
+            mine = {name: proposers[name] for name in chosen if name in proposers}
             if calibrator is None or not chosen:
                 return Speculation(Controller((), CostModel({1: 1.0})), {})
-            rows, stored, found = calibrator.rows, calibrator.stored, calibrator.found
+            if drafting is not None and "draft" in chosen:
+                mine |= drafting.proposers
+                drafting.follow(calibrator)
             if s.draft_max is not None and spec != "auto":
-                return Speculation(FixedPolicy(chosen, s.draft_max, row_counts=rows.allowed), mine)
-            name = f"survival:{calibrator.pair}"
-            draft_row = calibrator.draft_row if s.verify == "coupled" else None
-            policy = Controller(
-                chosen,
-                CostModel(found.seconds or {1: 1.0}, calibrator.drafting, draft_row),
-                Calibration.from_json(stored.get(name)),
-                draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,
-                row_counts=rows.allowed,
-                trees=rows.trees,
-            )
-
-            def save() -> None:
-                if found.seconds:
-                    stored.put(SECONDS, policy.cost.as_json())
-                stored.put(name, policy.calibration.as_json())
-
-            return Speculation(policy, mine, save)
+                fixed = FixedPolicy(chosen, s.draft_max, row_counts=calibrator.rows.allowed)
+                return Speculation(fixed, mine, stages=_stages(drafting, fixed))
+            return _measured(chosen, mine, calibrator, drafting, s)
 
         rows = calibrator.rows if calibrator else RowCounts("exact", "plain decoding", (1,))
         return Model(
             target,
-            draft,
+            [draft.model for draft in drafts],
             speculate,
             s.spec,
             rows,
@@ -207,9 +202,56 @@ def assemble(target: LoadedModel, path: Path, pair: Pair | None, s: Settings) ->
             remembering,
         )
     except BaseException:
-        if draft is not None:
-            draft.backend.close()
+        for draft in drafts:
+            draft.model.backend.close()
         raise
+
+
+def _measured(
+    chosen: tuple[Source, ...],
+    proposers: dict[Source, Proposer],
+    calibrator: Calibrator,
+    drafting: Drafting | None,
+    s: Settings,
+) -> Speculation:
+    """By what was measured of the target, a controller for each draft model that may draft for it."""
+    rows, stored, found = calibrator.rows, calibrator.stored, calibrator.found
+    ways = drafting.ways(calibrator) if drafting and "draft" in chosen else [Way(pair=calibrator.pair)]
+    controllers: dict[Source, Controller] = {}
+    kept: dict[str, Calibration] = {}
+    for way in ways:
+        counts = Calibration.from_json(stored.get(f"survival:{way.pair}"))
+        for other in kept.values():
+            counts.sharing(other)
+        kept[f"survival:{way.pair}"] = counts
+        controllers[way.source] = Controller(
+            chosen,
+            CostModel(
+                found.seconds or {1: 1.0},
+                {"draft": way.seconds} if way.seconds else None,
+                way.row if s.verify == "coupled" else None,
+            ),
+            counts,
+            draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,
+            row_counts=rows.allowed,
+            trees=rows.trees,
+        )
+    first = controllers["draft"]
+    policy = Stages(controllers) if len(controllers) > 1 else first
+
+    def save() -> None:
+        if found.seconds:
+            stored.put(SECONDS, first.cost.as_json())
+        for name, counts in kept.items():
+            stored.put(name, counts.as_json())
+        if drafting is not None:
+            drafting.save(calibrator)
+
+    return Speculation(policy, proposers, save, _stages(drafting, policy))
+
+
+def _stages(drafting: Drafting | None, policy: Policy) -> Callable[[], str]:
+    return lambda: drafting.told(policy) if drafting is not None else ""
 
 
 def _remembering(path: Path, s: Settings) -> Remembering | None:
@@ -224,40 +266,62 @@ def _is_due(s: Settings) -> bool:
     return s.calibrate == "first" or s.spec != "auto"
 
 
-def _drafting(target: LoadedModel, path: Path, pair: Pair, s: Settings) -> tuple[InIds | None, Pair]:
-    """The draft model, loaded; without it where nobody asked for it and it cannot be used or cannot pay."""
+def _drafting(
+    target: LoadedModel, path: Path, pair: Pair, small: Pair, s: Settings
+) -> tuple[list[InIds], Pair]:
+    """The draft model, loaded; none where nobody asked for it and it cannot be used or cannot pay.
+
+    Behind it the smaller one that drafts for it, if there is one.
+    """
     if pair.path is None:
-        return None, pair
+        return [], pair
     if not pair.asked:
         stored = Measurements(fingerprint(path), target.info.settings)
         if why := objection(stored, fingerprint(pair.path), exact=s.numerics == "exact"):
-            return None, pair.without(f"{pair.path.name} is not loaded: {why}; --draft {pair.path} loads it")
+            return [], pair.without(f"{pair.path.name} is not loaded: {why}; --draft {pair.path} loads it")
     try:
-        draft = _load_draft(target, path, pair.path, s, pair.asked)
+        draft = _load_draft(target, path, pair, s, pairing.DRAFT)
     except DraftError as error:
         if pair.asked:
             raise
         s.notify(f"no draft model: {error}")
-        return None, pair.without(str(error))
-    used.mark(pair.path)
+        return [], pair.without(str(error))
     if draft.how:
         pair = replace(pair, reason=f"{pair.reason}; {draft.how}")
     if draft.how or not pair.asked:
         s.notify(f"draft model {pair.reason}")
-    return draft, pair
+    if pair.path is None or small.path is None:
+        return [draft], pair
+    try:
+        smaller = _load_draft(target, path, small, s, pairing.CASCADE)
+    except BaseException:
+        draft.model.backend.close()
+        raise
+    if smaller.how:
+        s.notify(f"{pairing.CASCADE}: {smaller.how}")
+    if draft.text is not None:
+        s.notify(
+            f"{pairing.CASCADE} cannot draft for {pair.path.name}, which drafts text: one of them drafts"
+        )
+    if smaller.model.info.size_bytes >= draft.model.info.size_bytes:
+        s.notify(f"{small.path.name} is not smaller than the draft model {pair.path.name}: it can hardly pay")
+    return [draft, smaller], pair
 
 
-def _load_draft(target: LoadedModel, path: Path, draft_path: Path, s: Settings, asked: bool) -> InIds:
-    """The draft model in the target's ids, see `pairing.in_ids_of`. Raises DraftError."""
+def _load_draft(target: LoadedModel, path: Path, pair: Pair, s: Settings, what: str) -> InIds:
+    """A draft model in the target's ids, see `pairing.in_ids_of`. Raises DraftError."""
+    assert pair.path is not None
     try:
         options = replace(s.options, n_ctx=target.backend.n_ctx, max_rows=DRAFT_ROWS, exact=False)
-        place = _place(draft_path, s.draft_backend, target.info.backend, s)
-        draft = _load(place, options, s, "loading the draft model")
+        place = _place(pair.path, s.draft_backend, target.info.backend, s)
+        draft = _load(place, options, s, f"loading {what}")
     except pairing.UNUSABLE as error:
-        raise DraftError(f"the draft model cannot be used: {error}") from error
+        raise DraftError(f"{what} cannot be used: {error}") from error
     try:
-        return pairing.in_ids_of(target, draft, path.name, draft_path.name, asked=asked)
+        found = pairing.in_ids_of(target, draft, path.name, pair.path, asked=pair.asked)
     except BaseException:
         with contextlib.suppress(BackendError):
             draft.backend.close()
         raise
+    used.mark(pair.path)
+    return found

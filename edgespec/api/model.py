@@ -33,12 +33,13 @@ When = Literal["first", "between", "idle"]
 class Speculation:
     """One way to speculate: who may propose, and the policy with what it has learnt. None is plain.
 
-    `save` keeps that for the next start.
+    `save` keeps that for the next start. `stages` says who drafted for the draft model in the last answer.
     """
 
     policy: Policy
     proposers: Mapping[Source, Proposer]
     save: Callable[[], None] | None = None
+    stages: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Costs:
 
 
 class Model:
-    """A target, at most one draft model, and one cache that all its chats share in turn.
+    """A target, at most one draft model and one that drafts for it, and a cache that all chats share in turn.
 
     Use it as a context manager, or `close` it. `rows` says which row counts are exact, and the mode.
     """
@@ -61,7 +62,7 @@ class Model:
     def __init__(
         self,
         target: LoadedModel,
-        draft: LoadedModel | None,
+        drafts: Sequence[LoadedModel],
         speculate: Callable[[str], Speculation],
         spec: str,
         rows: RowCounts,
@@ -73,14 +74,16 @@ class Model:
         remembering: Remembering | None = None,
     ) -> None:
         self.info: ModelInfo = target.info
-        self.draft_info: ModelInfo | None = draft.info if draft else None
+        infos: list[ModelInfo | None] = [draft.info for draft in drafts]
+        self.draft_info, self.cascade_info, *_ = *infos, None, None
+        """Of the draft model, and of one that drafts for it."""
         self.pairing = pairing
         """Why this draft model, or why none, in one line."""
         self.rows = rows
         self.verify: VerifyMode = verify
         self.stats = Summary()
         """Counters of the last answer, also while it is running."""
-        self._target, self._draft = target, draft
+        self._target, self._drafts = target, tuple(drafts)
         self._calibrator, self._when = calibrator, when
         self._remembering = remembering
         self._speculate, self._spec = speculate, spec
@@ -92,7 +95,7 @@ class Model:
             now.policy,
             now.proposers,
             notify=notify,
-            aborts=(draft.backend.abort,) if draft else (),
+            aborts=[draft.backend.abort for draft in drafts],
         )
 
     @property
@@ -108,7 +111,10 @@ class Model:
     def status(self) -> Status:
         """Whether speculation is on, who proposes, and why."""
         status = self._session.status
-        if status.on or self.calibrated:
+        if status.on:
+            stages = self._speculation.stages()
+            return replace(status, reason=f"{status.reason}; {stages}") if stages else status
+        if self.calibrated:
             return status
         return replace(status, reason="this model is not fully measured on this device yet")
 
@@ -273,7 +279,7 @@ class Model:
         In chunks `[n, n_vocab]`, each valid until the next; nothing is sampled. Raises UsageError while an
         answer is running or where the text does not fit, Cancelled after `cancel`.
         """
-        loaded = self._draft if draft else self._target
+        loaded = next(iter(self._drafts), None) if draft else self._target
         if loaded is None or not 0 < start < len(tokens) <= loaded.backend.n_ctx:
             raise UsageError(f"{len(tokens)} tokens from {start} on cannot be read")
         backend, most = loaded.backend, loaded.backend.capabilities.max_rows
@@ -310,8 +316,8 @@ class Model:
         if self._remembering is not None:
             self._remembering.close()
         self._target.backend.close()
-        if self._draft is not None:
-            self._draft.backend.close()
+        for draft in self._drafts:
+            draft.backend.close()
 
     def __enter__(self) -> Self:
         return self

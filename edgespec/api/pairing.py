@@ -20,12 +20,15 @@ from edgespec.errors import (
 )
 from edgespec.hub import local, pairing
 from edgespec.hub.gguf import Header
-from edgespec.proposers import ModelProposer, Proposer, SuffixProposer
+from edgespec.proposers import ModelProposer, Proposer
 
 if TYPE_CHECKING:
+    from edgespec.proposers.base import Quick
     from edgespec.proposers.cutting import Retokenisation
+    from edgespec.proposers.guided import Guide
 
 AUTO, NONE = "auto", "none"
+DRAFT, CASCADE = "the draft model", "the cascade model"
 LEAST_ALIKE = 0.95
 """Of the tokens of a sample text: below it a draft is right more often by its text than token by token."""
 
@@ -87,6 +90,21 @@ def choose(
     return pair
 
 
+def smaller(
+    cascade: str | Path | None, pair: Pair, resolve: Callable[[], hub.Opened], *, drafts: bool
+) -> Pair:
+    """The model that drafts for the draft model, if one was named. Raises DraftError, UsageError."""
+    if not wanted(cascade) or not drafts:
+        return Pair()
+    if pair.path is None:
+        raise DraftError(f"--cascade needs a draft model, give one with --draft MODEL: {pair.reason}")
+    try:
+        opened = resolve()
+    except UNUSABLE as error:
+        raise DraftError(f"{CASCADE} cannot be used: {error}") from error
+    return Pair(opened.path, opened.header, True, "it was asked for")
+
+
 @dataclass(frozen=True, slots=True)
 class InIds:
     """A draft model whose backend takes the target's ids, of which it knows those under `n_shared`.
@@ -95,22 +113,22 @@ class InIds:
     """
 
     model: LoadedModel
+    path: Path
     n_shared: int
     how: str = ""
     text: Retokenisation | None = None
     own: Backend | None = None
 
-    def proposer(self, notify: Callable[[str], None], guide: SuffixProposer) -> Proposer:
+    def proposer(self, notify: Callable[[str], None], guide: Guide, quick: Quick | None = None) -> Proposer:
+        """`quick`: its own speculation, where it does not draft text."""
         if self.text is None or self.own is None:
-            return ModelProposer(self.model.backend, self.n_shared, notify, guide)
+            return ModelProposer(self.model.backend, self.n_shared, notify, guide, quick)
         from edgespec.proposers.retokenised import RetokenisedProposer
 
         return RetokenisedProposer(self.own, self.text, notify, guide)
 
 
-def in_ids_of(
-    target: LoadedModel, draft: LoadedModel, target_name: str, draft_name: str, *, asked: bool
-) -> InIds:
+def in_ids_of(target: LoadedModel, draft: LoadedModel, target_name: str, path: Path, *, asked: bool) -> InIds:
     """The draft in the target's ids.
 
     One with another vocabulary drafts where a person `asked` for it: translated token by token where nearly
@@ -119,7 +137,7 @@ def in_ids_of(
     from edgespec.text.vocabulary import compare
 
     try:
-        return InIds(draft, compare(target.vocabulary, draft.vocabulary, target_name, draft_name))
+        return InIds(draft, path, compare(target.vocabulary, draft.vocabulary, target_name, path.name))
     except DraftError as error:
         if not asked:
             raise
@@ -132,7 +150,7 @@ def in_ids_of(
     if overlap.alike >= LEAST_ALIKE:
         backend = TranslatedBackend(draft.backend, translation)
         return InIds(
-            replace(draft, backend=backend), backend.n_vocab, f"its vocabulary is translated: {overlap}"
+            replace(draft, backend=backend), path, backend.n_vocab, f"its vocabulary is translated: {overlap}"
         )
     text = Retokenisation(target.vocabulary, draft.vocabulary, translation)
     spelling = text.spelling()
@@ -140,7 +158,7 @@ def in_ids_of(
         raise DraftError(f"{differing}; neither its tokens nor its text would pay: {overlap}; {spelling}")
     read = TranslatedBackend(draft.backend, translation, trees=False)
     how = f"its text is cut into the target's tokens: {overlap}; {spelling}"
-    return InIds(replace(draft, backend=read), read.n_vocab, how, text, draft.backend)
+    return InIds(replace(draft, backend=read), path, read.n_vocab, how, text, draft.backend)
 
 
 def best(path: Path, header: Header | None) -> Pair:

@@ -49,7 +49,7 @@ def _head(f: Facts) -> list[str]:
     lines = [
         f"edgespec {f['versions']['edgespec']} bench, {f['date']}",
         f"model: {f['model']['name']}, {f['model']['quantization']}, file {f['model']['file']}"
-        + (f"; draft {f['draft']['file']}" if f["draft"] else ""),
+        + "".join(f"; {which} {f[which]['file']}" for which in ("draft", "cascade") if f.get(which)),
         f"machine: {f['machine']}; {f['model']['backend']} on {f['model']['device']},"
         f" {f['model']['settings'].get('n_threads', '?')} threads",
         f"command: `{f['command']}`",

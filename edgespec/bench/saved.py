@@ -66,6 +66,7 @@ def facts(
         },
         "model": _identity(model.info),
         "draft": _identity(model.draft_info) if model.draft_info else None,
+        "cascade": _identity(model.cascade_info) if model.cascade_info else None,
         "configurations": list(configurations),
         "prompts": {"name": name, "count": len(asked), "digest": digest(asked)},
         "settings": {
@@ -206,7 +207,7 @@ def _changes(a: Facts, b: Facts) -> list[str]:
 def _flat(f: Facts) -> dict[str, Any]:
     return {
         "machine": f["machine"],
-        "draft": f["draft"] and f["draft"]["file"],
+        **{which: (f.get(which) or {}).get("file") for which in ("draft", "cascade")},
         **{f"version of {name}": value for name, value in f["versions"].items()},
         **{f"setting {name}": value for name, value in f["settings"].items()},
         **{f"model setting {name}": value for name, value in f["model"]["settings"].items()},

@@ -9,8 +9,8 @@ from typing import Literal
 from edgespec.backends.base import Backend, Capabilities
 from edgespec.types import Clock, FloatArray, Tokens
 
-_DRAFT_PASSES = 4
-_TREE_ROWS = 8
+DRAFT_COUNTS = (2, 4, 8)
+_DRAFT_PASSES, _FEW_PASSES = 4, 2
 
 
 class Stopwatch:
@@ -69,20 +69,23 @@ def draft_seconds(backend: Backend, tokens: Tokens, clock: Clock = time.perf_cou
     return min(seconds)
 
 
-def draft_row(
+def draft_passes(
     backend: Backend, tokens: Tokens, single: float, clock: Clock = time.perf_counter
-) -> float | None:
-    """What each further row adds to a pass of a draft model, as a share of a `single` token's seconds.
+) -> dict[int, float]:
+    """Seconds of a draft model's passes of several rows, by their count: the fastest of two.
 
-    None where it cannot take branches.
+    `single`: of one row. Others are left out where rows cannot be dropped again, or do not fit.
     """
-    able, n = backend.capabilities, _TREE_ROWS
-    if not able.tree or able.max_rows < n or backend.length + n > backend.n_ctx or len(tokens) < n:
-        return None
-    seconds = []
-    for _ in range(_DRAFT_PASSES):
-        started = clock()
-        backend.forward(tokens[:n])
-        backend.commit(())
-        seconds.append(clock() - started)
-    return max(0.0, min(seconds) / single - 1.0) / (n - 1)
+    able, room = backend.capabilities, min(backend.n_ctx - backend.length, len(tokens))
+    seconds = {1: single}
+    if able.rollback != "exact":
+        return seconds
+    for n in (n for n in DRAFT_COUNTS if n <= min(able.max_rows, room)):
+        taken = []
+        for _ in range(_FEW_PASSES):
+            started = clock()
+            backend.forward(tokens[:n])
+            backend.commit(())
+            taken.append(clock() - started)
+        seconds[n] = min(taken)
+    return seconds

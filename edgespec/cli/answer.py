@@ -199,6 +199,7 @@ def load_settings(o: dict[str, Any], notify: Callable[[str], None], progress: Pr
         backend=o["backend"],
         draft=o["model_draft"],
         draft_backend=o["draft_backend"],
+        cascade=o["cascade"],
         spec=o["spec"],
         draft_max=o["draft_max"],
         verify=o["verify"],

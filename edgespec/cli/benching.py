@@ -103,8 +103,9 @@ class Bench:
 
         settings = Settings(
             backend=self._o["backend"],
-            draft=self._draft(),
+            draft=(draft := self._draft()),
             draft_backend=self._o["draft_backend"],
+            cascade=self._o["cascade"] if draft and not self._o["record"] else None,
             draft_max=self._o["draft_max"],
             numerics=self._o["numerics"],
             calibrate="idle" if self._o["record"] else "first",

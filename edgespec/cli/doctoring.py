@@ -35,6 +35,7 @@ class Visit:
             backend=options["backend"],
             draft=options["model_draft"],
             draft_backend=options["draft_backend"],
+            cascade=options["cascade"],
             notify=self._console.say,
             progress=self._progress,
         )

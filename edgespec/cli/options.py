@@ -148,6 +148,12 @@ model_options = _group(
         " this machine, none for none.",
     ),
     _o(
+        "--cascade",
+        type=ModelReference(words=("none",)),
+        metavar="MODEL",
+        help="A still smaller model that drafts for the draft model.",
+    ),
+    _o(
         "--backend",
         type=click.Choice(BACKENDS),
         default="auto",

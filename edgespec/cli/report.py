@@ -23,6 +23,7 @@ def facts(model: Model) -> dict[str, Any]:
         "device": info.device,
         "draft": model.draft_info.path if model.draft_info else None,
         "draft_reason": model.pairing,
+        "cascade": model.cascade_info.path if model.cascade_info else None,
         "numerics": model.rows.mode,
         "numerics_reason": model.rows.reason,
         "exact_rows": list(model.rows.exact),
@@ -80,6 +81,8 @@ def block(model: Model, seed: int) -> str:
     if model.draft_info is not None:
         named = f"{Path(model.draft_info.path).name}, {model.draft_info.quantization}"
         rows["draft model"] = f"{named} ({model.pairing})"
+    if model.cascade_info is not None:
+        rows["cascade"] = f"{Path(model.cascade_info.path).name}, {model.cascade_info.quantization}"
     return "\n".join(f"{label:<{_INDENT}}{text}" for label, text in rows.items())
 
 

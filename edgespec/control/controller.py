@@ -81,8 +81,7 @@ class Controller:
         self._missed: dict[Source, int] = {}
         self._drafting: Drafting | None = None
         self._windows, self._widened = Windows(sources, self.calibration), False
-        self._levels = 0
-        self._idle = 0.0
+        self._levels, self._idle = 0, 0.0
         self._price = _PRICE * price_of_risk(cost.relative[2:])
 
     def begin(self) -> tuple[Source, ...]:
@@ -103,7 +102,7 @@ class Controller:
     def _can_pay(self, name: Source) -> bool:
         """Of what costs something unverified too: at the best that it is known for."""
         if name == "draft":
-            return self._model_can_pay()
+            return self.expected() > 1.0
         if name in REFINING:
             return self._windows.can_pay(name, self.cost.relative, self._allowed, self._trees)
         if name != "recycling":
@@ -113,8 +112,10 @@ class Controller:
         rate = won.emitted / self.cost.relative[2 : n + 2]
         return bool((rate[self._allowed[1 : n + 1]] > 1.0).any())
 
-    def _model_can_pay(self) -> bool:
-        """Also settles whether it drafts trees: where a typical one clearly beats a chain, with leaves."""
+    def expected(self) -> float:
+        """Tokens in the time of a plain one that the draft model may bring. Also settles whether it drafts
+        trees: where a typical one clearly beats a chain, with leaves.
+        """
         n = min(self._most, _AHEAD)
         cost = self.cost.relative[2 : n + 2] + np.arange(1, n + 1) * self._each
         rate = Bets(np.full(n, self.calibration.drafting)).emitted / cost
@@ -126,7 +127,7 @@ class Controller:
             levels = max(rates, key=lambda levels: rates[levels])
             self._levels = levels if rates[levels] > _CLEARLY * max(best, 1.0) else 0
             best = max(best, rates[levels])
-        return best > 1.0
+        return best
 
     def _typical_rate(self, most: int, levels: int, *, leaves: bool = False) -> float:
         tree, cost = self._typical_tree(most, levels, leaves)
@@ -312,7 +313,7 @@ class Controller:
                 drew = True
         self._rounds += 1
         if self._rounds % _REVIEWED == 0 and "draft" in self._active:
-            self._model_can_pay()
+            self.expected()
         self._idle = 0.0 if drew else self._idle + outcome.emitted
         if not n and not drew:
             self._ledger.add(outcome.emitted, float(outcome.emitted))

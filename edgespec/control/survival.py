@@ -75,6 +75,10 @@ def _bin(evidence: Evidence) -> Bin:
     return "copy", bisect_right(_LENGTH_BINS, length), 2 if share < 1.0 else int(times > 1)
 
 
+def _of_model(where: Bin) -> bool:
+    return where[0].startswith("draft")
+
+
 def table_of(source: Source, alternative: bool) -> str:
     """Sources that are counted apart; a branch beside a likelier one is right less often than it looks."""
     name = "" if source in _TOGETHER else source
@@ -97,41 +101,52 @@ class Calibration:
     """
 
     def __init__(self, counts: Mapping[Bin, tuple[float, float]] | None = None) -> None:
-        self._counts: dict[Bin, tuple[float, float]] = dict(counts or {})
+        counts = counts or {}
+        self._drafted = {where: count for where, count in counts.items() if _of_model(where)}
+        self._counts = {where: count for where, count in counts.items() if not _of_model(where)}
+
+    def sharing(self, other: Calibration) -> Calibration:
+        """These counts of a draft model; all else is counted together with `other` from now on."""
+        self._counts = other._counts
+        return self
+
+    def _table(self, where: Bin) -> dict[Bin, tuple[float, float]]:
+        return self._drafted if _of_model(where) else self._counts
 
     def chance(self, evidence: Evidence, table: str = "") -> float:
         """That the token is right, given that all before it are. `table`: counted apart from others."""
         where, expected = _placed(evidence, table)
-        hits, n = self._counts.get(where, _NONE)
+        hits, n = self._table(where).get(where, _NONE)
         chance = (hits + _WEIGHT * expected) / (n + _WEIGHT)
         return chance if len(evidence) > 1 else min(chance, _SUREST)
 
     def learn(self, evidence: Evidence, hit: bool, table: str = "") -> None:
         where, _ = _placed(evidence, table)
-        hits, n = self._counts.get(where, _NONE)
+        counts = self._table(where)
+        hits, n = counts.get(where, _NONE)
         keep = 1.0 if n < _MOST else 1.0 - 1.0 / _MOST
-        self._counts[where] = (hits * keep + hit, n * keep + 1.0)
+        counts[where] = (hits * keep + hit, n * keep + 1.0)
 
     def fade(self) -> None:
         """Forget a little of the draft model, so that one that was given up gets another chance."""
-        for where, (hits, n) in self._counts.items():
+        for where, (hits, n) in self._drafted.items():
             if where[0] == "draft":
-                self._counts[where] = (hits * _FADE, n * _FADE)
+                self._drafted[where] = (hits * _FADE, n * _FADE)
 
     @property
     def drafting(self) -> float:
         """Mean hit rate of the draft model's tokens, with a cautious start."""
-        mine = [count for (name, *_), count in self._counts.items() if name == "draft"]
+        mine = [count for (name, *_), count in self._drafted.items() if name == "draft"]
         return (sum(h for h, _ in mine) + 8.5) / (sum(n for _, n in mine) + 10.0)
 
     @property
     def second(self) -> float:
         """The same of its other tokens where the likelier ones are wrong."""
-        others = [count for (name, *_), count in self._counts.items() if name == "draft" + BESIDE]
+        others = [count for (name, *_), count in self._drafted.items() if name == "draft" + BESIDE]
         return (sum(h for h, _ in others) + 10.0 * _SECOND) / (sum(n for _, n in others) + 10.0)
 
     def as_json(self) -> list[list[Any]]:
-        return [[*where, hits, n] for where, (hits, n) in sorted(self._counts.items())]
+        return [[*where, hits, n] for where, (hits, n) in sorted((self._counts | self._drafted).items())]
 
     @staticmethod
     def from_json(rows: object) -> Calibration:

@@ -104,10 +104,10 @@ class Subject:
         """The model, loaded and measured; None without one. Raises as `edgespec.load` does."""
         if self.path is None:
             return None
-        draft = self.settings.draft
-        named = wanted(draft) and draft != AUTO
-        if named and not isinstance(hub.locate(str(draft)), Path):
-            raise ModelFileError(f"{draft} is not on this machine: edgespec pull {draft} fetches it")
+        for draft in (self.settings.draft, self.settings.cascade):
+            named = wanted(draft) and draft != AUTO
+            if named and not isinstance(hub.locate(str(draft)), Path):
+                raise ModelFileError(f"{draft} is not on this machine: edgespec pull {draft} fetches it")
         began = time.perf_counter()
         with api.load(self.path, replace(self.settings, spec="auto", calibrate="idle")) as model:
             loaded = time.perf_counter() - began

@@ -8,6 +8,7 @@ from typing import Literal, Protocol, cast
 
 from edgespec.backends.base import Backend
 from edgespec.control.base import Policy
+from edgespec.control.stages import SMALL
 from edgespec.engine.teaching import Teaching, refine
 from edgespec.errors import BackendError, EdgespecError, RollbackError
 from edgespec.proposers.base import Proposer, Refining
@@ -49,7 +50,7 @@ class ProposerError(EdgespecError):
         self.proposer = proposer
 
 
-MODELS: tuple[Source, ...] = ("draft",)
+MODELS: tuple[Source, ...] = ("draft", SMALL)
 """Proposers that take a model's time."""
 
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from edgespec.types import Draft, Ids, Plan, SamplingSettings, Source, Tokens, Verdict, Window
+from edgespec.types import (
+    Distribution,
+    Draft,
+    Ids,
+    Plan,
+    SamplingSettings,
+    Source,
+    Tokens,
+    Verdict,
+    Window,
+)
 
 
 class Proposer(Protocol):
@@ -47,6 +58,36 @@ class Refining(Protocol):
 
     def refine(self, draft: Draft, verdict: Verdict, answer: Callable[[int], int]) -> None:
         """After each pass. `answer(i)`: what the target says behind node i of what was verified."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A token of a draft model, its top probability in that place, and in rejection mode its q.
+
+    `others`: what else it finds likely there, and the share of each in what is left by those before.
+    """
+
+    token: int
+    top: float
+    q: Distribution | None = None
+    others: Sequence[tuple[int, float]] = ()
+
+
+class Quick(Protocol):
+    """A draft model's own speculation: several of its tokens from one pass."""
+
+    def configure(self, sampling: SamplingSettings, mode: Literal["coupled", "rejection"]) -> None: ...
+
+    def begin(self, history: Tokens) -> None:
+        """A new answer to this prompt."""
+        ...
+
+    def draw(self, text: list[int], most: int, width: int) -> list[Drawn]:
+        """The model's next tokens after `text`, one to `most`, each with up to `width` - 1 others.
+
+        The model's cache holds a beginning of `text`; afterwards of `text` and these tokens.
+        """
         ...
 
 

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from edgespec.proposers.suffix import Match
-from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source
+from edgespec.sampling import Sampler, confidence
+from edgespec.types import NO_DRAFT, Draft, Evidence, FloatArray, Plan, Source, Tokens
+
+
+class Guide(Protocol):
+    """What copying knows of a text."""
+
+    def begin(self, history: Tokens) -> None: ...
+
+    def match(self, history: Tokens) -> Match: ...
+
 
 Draw = Callable[[list[int]], tuple[int, float]]
 """Drafted path -> (the model's token after it, its top probability). Takes the model's time."""
@@ -17,6 +28,14 @@ before. Asked right after `Draw` with the same path: it costs no pass."""
 
 _CLEAR = 0.95
 """Where the model is as sure as this, its other tokens are not looked for."""
+
+
+def others(
+    sampler: Sampler, row: FloatArray, history: Tokens, path: Tokens, width: int
+) -> Sequence[tuple[int, float]]:
+    """What `Beside` tells of a row: at most `width` - 1 tokens."""
+    unsure = width > 1 and confidence(row) < _CLEAR
+    return sampler.choices(row, history, path, width)[1:] if unsure else ()
 
 
 def guided(

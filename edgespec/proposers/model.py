@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from edgespec.backends.base import Backend
 from edgespec.errors import RollbackError
+from edgespec.proposers.base import Drawn, Quick
 from edgespec.proposers.branching import Child, branched
-from edgespec.proposers.guided import guided
-from edgespec.proposers.suffix import SuffixProposer
+from edgespec.proposers.guided import Guide, guided, others
 from edgespec.sampling import Sampler, confidence
 from edgespec.sampling import draw as draw_from
 from edgespec.sampling.noise import DRAFT
 from edgespec.types import (
     NO_DRAFT,
+    Choice,
     Distribution,
     Draft,
+    Evidence,
     FloatArray,
     Grow,
     Plan,
@@ -30,6 +33,8 @@ from edgespec.types import (
 
 _WIDTH = 3
 """Children of a node."""
+_HOPED, _MEMORY = 2.0, 0.7
+"""Tokens of a draft that come true, before any was seen; and how long it is remembered."""
 
 
 class ModelProposer:
@@ -38,7 +43,8 @@ class ModelProposer:
 
     `n_shared`: ids from here on exist in one of the two only and are never drafted. In coupled mode it
     picks its tokens with the same noise as the target; in rejection mode it samples and reports q.
-    `guide`: its matches confirm what the model drafts and continue it for nothing.
+    `guide`: its matches confirm what the model drafts and continue it for nothing. `quick`: the chains are
+    drafted by speculation in turn.
     """
 
     name: Source = "draft"
@@ -48,22 +54,30 @@ class ModelProposer:
         backend: Backend,
         n_shared: int,
         notify: Callable[[str], None],
-        guide: SuffixProposer | None = None,
+        guide: Guide | None = None,
+        quick: Quick | None = None,
     ) -> None:
-        self._guide = guide
+        self._guide, self._quick = guide, quick
         self._backend = backend
         self._n_shared = min(n_shared, backend.n_vocab)
         self._notify = notify
         self._cached: list[int] = []
+        self._drafted: tuple[int, tuple[int, ...]] = (0, ())
+        self._useful = _HOPED
         self._full = False
         self.configure(SamplingSettings(temperature=0.0), "coupled")
 
     def configure(self, sampling: SamplingSettings, mode: Literal["coupled", "rejection"]) -> None:
         self._sampler = Sampler(sampling)
         self._samples = mode == "rejection" and sampling.temperature > 0
+        if self._quick is not None:
+            self._quick.configure(sampling, mode)
 
     def begin(self, history: Tokens) -> None:
         self._full = False
+        for helper in (self._guide, self._quick):
+            if helper is not None:
+                helper.begin(history)
         if not history:
             self._backend.truncate(0)
             self._cached.clear()
@@ -77,24 +91,50 @@ class ModelProposer:
             return NO_DRAFT
         if plan.grow is not None and not self._samples and self._backend.capabilities.tree:
             return self._tree(history, plan.grow, min(room, self._backend.capabilities.max_rows))
+        self._recall(history)
         qs: list[Distribution] = []
-        row: FloatArray
+        ahead: deque[Drawn] = deque()
+        said: list[Drawn] = []
+        branches = plan.tree and not self._samples
 
         def draw(path: list[int]) -> tuple[int, float]:
-            nonlocal row
-            row = self._forward(path[-1:]) if path else self._catch_up(history)
-            token, q = self._pick(row, history, path)
-            if q is not None:
-                qs.append(q)
-            return token, confidence(row)
+            if not ahead:
+                ahead.extend(self._draw(history, path, room - len(path), _WIDTH if branches else 1))
+            said.append(drawn := ahead.popleft())
+            if drawn.q is not None:
+                qs.append(drawn.q)
+            return drawn.token, drawn.top
 
-        def beside(path: list[int]) -> list[tuple[int, float]]:
-            return self._sampler.choices(row, history, path, _WIDTH)[1:]
+        def choose(drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
+            """What is drawn already is had for nothing, but a sampled token must not be verified for it."""
+            return "draft" if ahead and not self._samples else plan.choose(drafted, copied)
 
-        guide = None if self._samples or self._guide is None else self._guide.match(history)
-        leaves = beside if plan.tree and not self._samples else None
-        draft = guided(draw, guide, plan, room, whole=self._samples, beside=leaves)
+        guide = None if self._guide is None else self._guide.match(history)
+        sure = None if self._samples else guide
+        beside = (lambda _: said[-1].others) if branches else None
+        asked = replace(plan, choose=choose)
+        draft = guided(draw, sure, asked, room, whole=self._samples, beside=beside)
+        self._drafted = len(history), tuple(drawn.token for drawn in said)
         return replace(draft, q=tuple(qs)) if self._samples else draft
+
+    def _recall(self, history: Tokens) -> None:
+        """How many tokens of the last draft came true."""
+        start, tokens = self._drafted
+        if tokens:
+            right = common_prefix(tokens, history[start : start + len(tokens)])
+            self._useful += (1.0 - _MEMORY) * (right - self._useful)
+
+    def _draw(self, history: Tokens, path: list[int], most: int, width: int) -> list[Drawn]:
+        """The next token after `path`; where the model speculates, as many as may be of use, up to `most`."""
+        if self._quick is not None:
+            text = [*history, *path]
+            self._keep(text)
+            drawn = self._quick.draw(text, min(most, 1 + round(2.0 * self._useful)), width)
+            self._cached = [*text, *(each.token for each in drawn)][: self._backend.length]
+            return drawn
+        row = self._forward(path[-1:]) if path else self._catch_up(history)
+        token, q = self._pick(row, history, path)
+        return [Drawn(token, confidence(row), q, others(self._sampler, row, history, path, width))]
 
     def _tree(self, history: Tokens, grow: Grow, most: int) -> Draft:
         """The whole tree goes through every pass: what is not committed is gone with the next one."""
@@ -123,15 +163,19 @@ class ModelProposer:
 
     def _catch_up(self, history: Tokens) -> FloatArray:
         """Bring the cache to exactly `history`; the row after it, over the shared ids."""
-        same = min(common_prefix(self._cached, history), len(history) - 1)
-        if same < len(self._cached):
+        return self._forward(history[self._keep(history) :])
+
+    def _keep(self, text: Tokens) -> int:
+        """Cut the cache to what is the beginning of `text`, its last token left out. Returns its length."""
+        same = min(common_prefix(self._cached, text), len(text) - 1)
+        if same < self._backend.length:
             try:
                 self._backend.truncate(same)
             except RollbackError:
                 same = 0
                 self._backend.truncate(0)
-            del self._cached[same:]
-        return self._forward(history[same:])
+        del self._cached[same:]
+        return same
 
     def _forward(self, tokens: Tokens) -> FloatArray:
         n_vocab = self._backend.n_vocab

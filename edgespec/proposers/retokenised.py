@@ -16,7 +16,8 @@ from typing import Literal
 from edgespec.backends.base import Backend
 from edgespec.errors import RollbackError
 from edgespec.proposers.cutting import Reader, Retokenisation, complete
-from edgespec.proposers.suffix import Match, SuffixProposer
+from edgespec.proposers.guided import Guide
+from edgespec.proposers.suffix import Match
 from edgespec.sampling import Sampler, confidence
 from edgespec.types import (
     NO_DRAFT,
@@ -55,7 +56,7 @@ class RetokenisedProposer:
         backend: Backend,
         pair: Retokenisation,
         notify: Callable[[str], None],
-        guide: SuffixProposer | None = None,
+        guide: Guide | None = None,
     ) -> None:
         self._backend = backend
         self._pair = pair

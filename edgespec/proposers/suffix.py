@@ -138,16 +138,44 @@ class SuffixProposer:
     def match(self, history: Tokens) -> Match:
         """Where `history` stands, for what may follow it."""
         self._extend(history)
+        return self.ahead(history)
+
+    def ahead(self, text: Tokens) -> Match:
+        """Where `text` stands, which goes on from what was taken in; no more of it is."""
         a = self._automaton
         state = max(a.link[a.last], 0)
-        return Match(a, state, a.longest[state])
+        return Match(a, state, a.longest[state]).after(text[len(self._tokens) :])
 
     def propose(self, history: Tokens, plan: Plan) -> Draft:
-        match = self.match(history)
-        if plan.tree:
-            return tree(match, plan.max_draft)
-        tokens, evidence = match.run(plan.max_draft)
-        return chain(tokens, self.name, evidence) if tokens else NO_DRAFT
+        return _following(self.match(history), plan)
 
     def observe(self, verdict: Verdict) -> None:
         pass
+
+
+class SuffixAhead:
+    """The matches of another for texts that are only guessed: none of them is taken in."""
+
+    name: Source = "suffix"
+
+    def __init__(self, suffix: SuffixProposer) -> None:
+        self._suffix = suffix
+
+    def begin(self, history: Tokens) -> None:
+        self._suffix.begin(history)
+
+    def match(self, history: Tokens) -> Match:
+        return self._suffix.ahead(history)
+
+    def propose(self, history: Tokens, plan: Plan) -> Draft:
+        return _following(self.match(history), plan)
+
+    def observe(self, verdict: Verdict) -> None:
+        pass
+
+
+def _following(match: Match, plan: Plan) -> Draft:
+    if plan.tree:
+        return tree(match, plan.max_draft)
+    tokens, evidence = match.run(plan.max_draft)
+    return chain(tokens, "suffix", evidence) if tokens else NO_DRAFT

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
+_DERIVED = 0xD1B54A32D192ED03
 _SHIFT_12, _SHIFT_27, _SHIFT_30, _SHIFT_31 = (np.uint64(n) for n in (12, 27, 30, 31))
 _MUL_1, _MUL_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -19,6 +20,11 @@ def _mix(x: int) -> int:
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
     return x ^ (x >> 31)
+
+
+def derived(seed: int, n: int) -> int:
+    """The n-th of seeds whose numbers are independent of those of `seed` and of each other."""
+    return _mix((_mix((seed + _DERIVED) & _MASK) + (n + 1) * _GOLDEN) & _MASK)
 
 
 def _key(seed: int, position: int, stream: int) -> int:

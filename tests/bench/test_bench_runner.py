@@ -91,7 +91,7 @@ def test_plain_asks_no_proposer():
         plain = contenders(model)[0]
         taken = plain.answer(messages(model), N, SamplingSettings(temperature=0.0))
         assert (taken.draft_n, taken.rounds, taken.n) == (0, N, N)
-        assert model._draft.backend.calls == 0
+        assert model._drafts[0].backend.calls == 0
 
 
 def messages(model, text="hello"):
@@ -106,12 +106,12 @@ def test_every_answer_begins_with_the_same_caches():
         greedy = SamplingSettings(temperature=0.0)
         counts = []
         for _ in range(3):
-            before = model._draft.backend.calls
+            before = model._drafts[0].backend.calls
             drafted.first(messages(model), greedy)
             assert model.stats.cached_tokens == 0
             drafted.answer(messages(model), N, greedy)
             assert model.stats.cached_tokens == model.stats.prompt_tokens - 1
-            counts.append(model._draft.backend.calls - before)
+            counts.append(model._drafts[0].backend.calls - before)
         assert counts[0] == counts[1] == counts[2] > 0
 
 
@@ -172,6 +172,6 @@ def test_traces_have_the_form_that_replay_reads(draft_salt):
 
 def expected(model, trace):
     """The draft model's first choice after every prefix, by the definition."""
-    logits = model._draft.backend._logits
+    logits = model._drafts[0].backend._logits
     ids, prompt = trace["output"], trace["prompt"]
     return [int(logits((*prompt, *ids[:i])).argmax()) == ids[i] for i in range(len(ids))]

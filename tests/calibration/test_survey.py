@@ -7,7 +7,7 @@ from engine_kit import N_VOCAB, looping
 
 from edgespec.backends.rows import exact_rows
 from edgespec.backends.scripted import Faults, ScriptedBackend, SimulatedClock
-from edgespec.calibration import SECONDS, Measured, Measurements, Survey, draft_row, draft_seconds
+from edgespec.calibration import SECONDS, Measured, Measurements, Survey, draft_passes, draft_seconds
 from edgespec.calibration.cost import Stopwatch
 from edgespec.calibration.survey import COUNTS
 from edgespec.errors import Cancelled
@@ -254,15 +254,15 @@ def test_a_draft_models_token_is_timed_and_leaves_nothing_behind():
 
 
 @pytest.mark.parametrize(
-    ("faults", "expected"), [(Faults(), 0.1), (Faults(tree=False), None), (Faults(max_rows=4), None)]
+    ("faults", "counts"), [(Faults(), [1, 2, 4, 8]), (Faults(max_rows=4), [1, 2, 4]), (Faults(window=0), [1])]
 )
-def test_a_further_row_of_a_draft_model_is_timed_where_it_can_branch(faults, expected):
+def test_passes_of_a_draft_model_are_timed_where_their_rows_can_be_dropped(faults, counts):
+    def seconds(n):
+        return 0.2 + 0.02 * (n - 1)
+
     clock = SimulatedClock()
-    backend = ScriptedBackend(
-        looping(), N_VOCAB, clock=clock, seconds=lambda n: 0.2 + 0.02 * (n - 1), faults=faults
-    )
-    each = draft_seconds(backend, TEXT, clock)
-    assert draft_row(backend, TEXT, each, clock) == (expected and pytest.approx(expected))
+    backend = ScriptedBackend(looping(), N_VOCAB, clock=clock, seconds=seconds, faults=faults)
+    assert draft_passes(backend, TEXT, 0.2, clock) == pytest.approx({n: seconds(n) for n in counts})
     assert backend.length == 0
 
 
