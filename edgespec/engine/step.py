@@ -72,14 +72,14 @@ class Decoder:
         """
         started = self.clock()
         plan = self.policy.plan(limit, self.backend.capabilities.tree)
-        draft, offered = self._propose(history, plan)
-        draft = self._widened(draft, history, plan)
+        best, offered = self._propose(history, plan)
+        draft = self._widened(best, history, plan)
         proposed = self.clock()
         rows = self.backend.forward([history[-1], *draft.tokens], _parents(draft))
         computed = self.clock()
         verdict = judge(draft, rows, history)
         pupils = [self.proposers[name] for name in plan.proposers if name in self.proposers]
-        self.teaching.teach(pupils, history[-1], draft, rows, verdict, computed - proposed)
+        self.teaching.teach(pupils, history[-1], draft, len(best), rows, verdict, computed - proposed)
         refine(pupils, draft, verdict, lambda node: judge.guess(rows[node + 1], history, draft.path(node)))
         run = _run(draft, verdict)
         sampled, emitted = take(run)

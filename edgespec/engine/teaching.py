@@ -28,18 +28,21 @@ class Teaching:
         proposers: Iterable[Proposer],
         pending: int,
         draft: Draft,
+        n: int,
         rows: FloatArray,
         verdict: Verdict,
         seconds: float,
     ) -> None:
-        """`rows` `[1 + n, n_vocab]`: after the pending token and each drafted one. `seconds`: of the pass."""
+        """`rows` `[1 + len(draft), n_vocab]`: after the pending token and each drafted one. Behind its first `n`
+        nodes are guesses of a window, which stand in unlikely places. `seconds`: of the pass.
+        """
         # isinstance of a protocol takes 8 us, for each in every round
         pupils = [cast(Learning, proposer) for proposer in proposers if hasattr(proposer, "learn")]
         if not pupils:
             return
         self._left = min(self._left, 0.0) + _SHARE * seconds
         most, started = max(pupil.n_best for pupil in pupils), self._clock()
-        others = sorted(set(range(len(draft))).difference(verdict.path))
+        others = sorted(set(range(n)).difference(verdict.path))
         for node in (-1, *verdict.path, *others):
             if self._left - (self._clock() - started) < 0.0:
                 break

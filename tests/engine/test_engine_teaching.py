@@ -31,7 +31,7 @@ ROWS[:, 8] = 0.5
 
 def test_every_row_is_told_with_the_token_before_it_the_accepted_path_first():
     pupil = Pupil()
-    Teaching(SimulatedClock()).teach([pupil], 3, DRAFT, ROWS, Verdict((0, 1), 7), 1.0)
+    Teaching(SimulatedClock()).teach([pupil], 3, DRAFT, 3, ROWS, Verdict((0, 1), 7), 1.0)
     assert [(token, best[:2]) for token, best in pupil.told] == [
         (3, [0, 8]), (4, [1, 8]), (5, [2, 8]), (6, [3, 8])
     ]  # fmt: skip
@@ -40,8 +40,15 @@ def test_every_row_is_told_with_the_token_before_it_the_accepted_path_first():
 
 def test_branches_that_were_not_taken_are_told_last():
     pupil = Pupil()
-    Teaching(SimulatedClock()).teach([pupil], 3, DRAFT, ROWS, Verdict((), 7), 1.0)
+    Teaching(SimulatedClock()).teach([pupil], 3, DRAFT, 3, ROWS, Verdict((), 7), 1.0)
     assert [token for token, _ in pupil.told] == [3, 4, 5, 6]
+
+
+def test_guesses_of_a_window_teach_nothing_unless_they_come_true():
+    for path, told in (((), [3, 4]), ((0, 1), [3, 4, 5])):
+        pupil = Pupil()
+        Teaching(SimulatedClock()).teach([pupil], 3, DRAFT, 1, ROWS, Verdict(path, 7), 1.0)
+        assert [token for token, _ in pupil.told] == told
 
 
 @pytest.mark.parametrize("takes", [0.001, 0.01, 0.1])
@@ -49,14 +56,14 @@ def test_it_takes_a_small_share_of_the_time_that_passes_take(takes):
     clock = SimulatedClock()
     pupil, teaching = Pupil(clock, takes), Teaching(clock)
     for _ in range(1000):
-        teaching.teach([pupil], 3, DRAFT, ROWS, Verdict((), 7), 1.0)
+        teaching.teach([pupil], 3, DRAFT, 3, ROWS, Verdict((), 7), 1.0)
     assert clock() <= 0.005 * 1000 + takes
     assert clock() >= 0.004 * 1000 or len(pupil.told) == 4000
 
 
 def test_proposers_that_do_not_learn_cost_nothing():
     clock = SimulatedClock()
-    Teaching(clock).teach([proposer("suffix", looping())], 3, DRAFT, ROWS, Verdict((), 7), 1.0)
+    Teaching(clock).teach([proposer("suffix", looping())], 3, DRAFT, 3, ROWS, Verdict((), 7), 1.0)
     assert clock() == 0.0
 
 
