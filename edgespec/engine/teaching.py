@@ -33,8 +33,10 @@ class Teaching:
         verdict: Verdict,
         seconds: float,
     ) -> None:
-        """`rows` `[1 + len(draft), n_vocab]`: after the pending token and each drafted one. Behind its first `n`
-        nodes are guesses of a window, which stand in unlikely places. `seconds`: of the pass.
+        """`rows` `[1 + len(draft), n_vocab]`: after the pending token and each drafted one.
+
+        Behind the first `n` nodes come guesses of a window, in places that are unlikely to be reached.
+        `seconds`: of the pass.
         """
         # isinstance of a protocol takes 8 us, for each in every round
         pupils = [cast(Learning, proposer) for proposer in proposers if hasattr(proposer, "learn")]
