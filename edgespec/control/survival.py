@@ -16,10 +16,12 @@ _PLACES = {
     "recycling": (0.55, 0.36, 0.17, 0.11, 0.05, 0.04, 0.03, 0.02, 0.02, 0.01),
     "lookahead": (0.37, 0.12, 0.12, 0.10, 0.55, 0.10, 0.08, 0.04, 0.03),
     "jacobi": (0.0, 0.0, 0.0, 0.0, 0.0, 0.10, 0.20, 0.10, 0.06),
+    "lookahead=alone": (0.06, 0.07, 0.08, 0.20, 0.20, 0.20, 0.22, 0.24),
+    "jacobi=alone": (0.06, 0.07, 0.08),
     "lookahead=": (0.02, 0.03, 0.04, 0.015, 0.04, 0.04, 0.05, 0.06),
     "jacobi=": (0.02, 0.03, 0.04),
 }
-"""Chances by the place that is the evidence; of a window, by its size."""
+"""Chances by the place that is the evidence; of a window by its size, beside other proposers or alone."""
 _SUREST = 0.85
 """Of what one token alone tells: it has been right everywhere until the text turns."""
 _TOP = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.97, 1.0)

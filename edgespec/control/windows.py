@@ -45,6 +45,8 @@ class Windows:
 
     def __init__(self, sources: Collection[Source], calibration: Calibration) -> None:
         self._source = next((name for name in REFINING if name in sources), "")
+        others = any(name not in REFINING for name in sources)
+        self._table = self._source + BEYOND + ("" if others else "alone")
         self._calibration = calibration
         self._at: int | None = None
 
@@ -70,7 +72,7 @@ class Windows:
         return self._at is not None
 
     def _gain(self, i: int) -> float:
-        first = self._calibration.chance((float(i),), f"{self._source}{BEYOND}")
+        first = self._calibration.chance((float(i),), self._table)
         return first * (1.0 + _BEHIND[_SIZES[i].levels - 1])
 
     @property
@@ -88,4 +90,4 @@ class Windows:
             o.draft.sources[0] for o in offers if any(hit and o.draft.parents[i] < 0 for i, hit in o.told)
         }
         if self._at is not None:
-            self._calibration.learn((float(self._at),), right == {self._source}, f"{self._source}{BEYOND}")
+            self._calibration.learn((float(self._at),), right == {self._source}, self._table)

@@ -38,7 +38,7 @@ def test_no_window_where_rows_cost_more_than_guesses_bring():
 
 def test_where_rows_are_nearly_free_the_widest_is_taken_and_where_they_are_not_a_smaller_one():
     sizes = []
-    for each in (0.0, 0.002, 0.006):
+    for each in (0.0, 0.006, 0.012):
         made = windows("lookahead")
         assert made.can_pay("lookahead", relative(lambda n, each=each: 1.0 + each * (n - 1)), EVERY, True)
         assert made.size.levels > 2
@@ -72,6 +72,13 @@ def test_it_is_given_up_when_its_guesses_bring_nothing_that_others_had_not():
             made.learn([offer("suffix", True), offer("lookahead", right)])
         assert made.gain < 0.5 * before
     assert known.as_json()[0][0].endswith("lookahead" + BEYOND)
+
+
+def test_beside_others_less_is_expected_of_it():
+    made = windows("suffix", "lookahead"), windows("lookahead")
+    for each in made:
+        assert each.can_pay("lookahead", relative(lambda n: 1.0), EVERY, True)
+    assert made[0].gain < made[1].gain
 
 
 def test_it_grows_when_they_alone_were_right():
