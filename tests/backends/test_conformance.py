@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from edgespec.backends.rows import exact_rows, tried_trees
-from edgespec.control import FixedPolicy
+from edgespec.control import SMALL, FixedPolicy
 from edgespec.engine import Request, Session
+from edgespec.engine.cascade import Cascade
 from edgespec.errors import BackendError, Cancelled
-from edgespec.proposers import ModelProposer, registry
+from edgespec.proposers import ModelProposer, SuffixProposer, registry
 from edgespec.proposers.memory import MemoryProposer
+from edgespec.proposers.suffix import SuffixAhead
 from edgespec.text.stream import TokenStream
 from edgespec.text.vocabulary import compare
 from edgespec.types import SamplingSettings
@@ -373,11 +375,16 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
         "draft": ModelProposer(draft.backend, draft.backend.n_vocab, lambda _: None),
     }
     assert set(proposers) == set(registry.proposer_names())
+    middle, suffix = subject.open(max_rows=8), SuffixProposer()
+    inner = {"suffix": SuffixAhead(suffix), "draft": proposers["draft"]}
+    quick = Cascade(middle.backend, middle.backend.n_vocab, inner, lambda _: None)
+    quick.use(FixedPolicy(tuple(inner), 3))
+    proposers[SMALL] = ModelProposer(middle.backend, middle.backend.n_vocab, lambda _: None, suffix, quick)
     session = Session(backend, model.vocabulary.is_eog, FixedPolicy((), 0))
     ways = [(), *((name,) for name in proposers)]
     ways += [(name, "trees") for name in BRANCHING if exact_trees]
     drafted = dict.fromkeys(ways, 0)
-    branched = 0
+    branched = helped = 0
     for prompt in (subject.ids[:48], subject.forced[1]):
         expected = None
         for way in ways:
@@ -389,14 +396,17 @@ def test_text_with_speculation_is_text_without(how, subject, model, backend, exa
                 if event.outcome is not None:
                     drafted[way] += len(event.outcome.draft)
                     branched += not event.outcome.draft.is_chain
+            helped += len(quick.verified) if way == (SMALL,) else 0
             if expected is None:
                 expected = ids
                 memory.remember(len(prompt), np.array(expected, np.int32))
             assert ids == expected, f"{way} after {len(prompt)} tokens"
     draft.backend.close()
+    middle.backend.close()
     print(f"\n{subject.name}, {how}, rows {exact}: drafted {drafted}, {branched} trees")
     if max(exact) > 1:
         assert drafted["draft",]
+        assert helped
         assert branched > 0 or not exact_trees
         # Passes of the scripted model are too quick for their rows to be looked at.
         idle = {(), ("recycling",), ("recycling", "trees")} if subject.name == "scripted" else {()}

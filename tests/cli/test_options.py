@@ -80,6 +80,7 @@ def test_every_option_can_come_from_the_environment():
         (["run", "no-such-model", "-p", "x"], "no-such-model"),
         (["run", "-p", "x", "--spec", "magic"], "magic"),
         (["run", "-p", "x", "--spec", "draft", "--draft", "none"], "--draft MODEL (-md)"),
+        (["run", "-p", "x", "--cascade", "a.gguf", "-md", "none"], "--cascade needs a draft model"),
         (["run", "a.gguf", "-hf", "org/repo", "-p", "x"], "given twice: as MODEL and with -hf"),
         (["walk"], "walk"),
     ],

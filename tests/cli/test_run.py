@@ -138,6 +138,10 @@ def _same_disk(a: Path, b: Path) -> bool:
         (("run", "/no/such.gguf", "-p", "x"), "/no/such.gguf"),
         (("run", "-md", "/no/such.gguf", "-p", "x"), "draft model cannot be used"),
         (("run", "-md", "no-such", "-p", "x"), "draft model cannot be used"),
+        (
+            ("run", "-p", "x", "--cascade", "/no/such.gguf"),
+            "needs a draft model, give one with --draft MODEL",
+        ),
         (("run", "-p", "x", "--spec", "draft"), "needs a draft model, give one with --draft MODEL"),
         (("run", "-p", "x", "-f", "/no/such.txt"), "/no/such.txt"),
         (("run", "-p", "x", "--trace", "/no/such/trace"), "/no/such/trace"),
