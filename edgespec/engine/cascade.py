@@ -135,8 +135,9 @@ class _Judge:
         sampler = self._sampler
 
         def choose(row: int, path: Sequence[int]) -> int:
-            found = others(sampler, rows[row], history, path, self._width)
-            self._known.append((confidence(rows[row]), None, found))
+            top = confidence(rows[row])
+            found = others(sampler, rows[row], history, path, self._width, top)
+            self._known.append((top, None, found))
             return sampler.choose(rows[row], history, path)
 
         def distribution(row: int, path: Sequence[int]) -> Distribution:

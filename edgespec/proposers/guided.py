@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from edgespec.proposers.suffix import Match
-from edgespec.sampling import Sampler, confidence
+from edgespec.sampling import Sampler
 from edgespec.types import NO_DRAFT, Draft, Evidence, FloatArray, Plan, Source, Tokens
 
 
@@ -31,11 +31,11 @@ _CLEAR = 0.95
 
 
 def others(
-    sampler: Sampler, row: FloatArray, history: Tokens, path: Tokens, width: int
+    sampler: Sampler, row: FloatArray, history: Tokens, path: Tokens, width: int, top: float
 ) -> Sequence[tuple[int, float]]:
-    """What `Beside` tells of a row: at most `width` - 1 tokens."""
-    unsure = width > 1 and confidence(row) < _CLEAR
-    return sampler.choices(row, history, path, width)[1:] if unsure else ()
+    """What `Beside` tells of a row: at most `width` - 1 tokens. `top`: the row's confidence."""
+    unsure = width > 1 and top < _CLEAR
+    return sampler.choices(row, history, path, width, top)[1:] if unsure else ()
 
 
 def guided(

@@ -133,8 +133,8 @@ class ModelProposer:
             self._cached = [*text, *(each.token for each in drawn)][: self._backend.length]
             return drawn
         row = self._forward(path[-1:]) if path else self._catch_up(history)
-        token, q = self._pick(row, history, path)
-        return [Drawn(token, confidence(row), q, others(self._sampler, row, history, path, width))]
+        (token, q), top = self._pick(row, history, path), confidence(row)
+        return [Drawn(token, top, q, others(self._sampler, row, history, path, width, top))]
 
     def _tree(self, history: Tokens, grow: Grow, most: int) -> Draft:
         """The whole tree goes through every pass: what is not committed is gone with the next one."""
@@ -150,8 +150,9 @@ class ModelProposer:
         return branched(look, None if self._guide is None else self._guide.match(history), grow, most)
 
     def _children(self, row: FloatArray, history: Tokens, path: list[int]) -> list[Child]:
-        found = self._sampler.choices(row, history, path, _WIDTH)
-        known = [confidence(row), *(share for _, share in found[1:])]
+        top = confidence(row)
+        found = self._sampler.choices(row, history, path, _WIDTH, top)
+        known = [top, *(share for _, share in found[1:])]
         return [(token, share, why) for (token, share), why in zip(found, known, strict=True)]
 
     def _pick(self, row: FloatArray, history: Tokens, path: list[int]) -> tuple[int, Distribution | None]:

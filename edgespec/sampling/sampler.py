@@ -44,27 +44,27 @@ class Sampler:
         return int(ids[np.argmax(logits + noise.gumbel(self.settings.seed, position, noise.CHOICE, keys))])
 
     def choices(
-        self, row: FloatArray, history: Sequence[int], path: Sequence[int], most: int
+        self, row: FloatArray, history: Sequence[int], path: Sequence[int], most: int, top: float
     ) -> list[tuple[int, float]]:
-        """What `choose` gives, then what it would give without that, and so on.
+        """What `choose` gives, then what it would give without that, and so on. `top`: `confidence(row)`.
 
         With each its share of what those before it leave, under the same noise: how clear the choice is.
         """
-        row = self._changed(row, history, path)
-        scores: NDArray[Any] = row
-        ids = None
+        scores: NDArray[Any] = self._changed(row, history, path)
+        ids, total = None, None
         if self.settings.temperature <= 0:
-            greedy(row)
+            greedy(scores)
+            total = 1.0 / top if scores is row and top > 0.0 else None
         else:
-            ids, logits = survivors(row, self.settings)
+            ids, logits = survivors(scores, self.settings)
             position = len(history) + len(path)
             scores = logits + noise.gumbel(self.settings.seed, position, noise.CHOICE, ids)
         best = top_k(scores, most)
-        weights = np.exp(scores - scores[best[0]])
-        left = float(weights.sum(dtype=np.float64))
+        highest = scores[best[0]]
+        left = float(np.exp(scores - highest).sum(dtype=np.float64)) if total is None else total
         found = []
-        for at in best[weights[best] > 0.0]:
-            weight = float(weights[at])
+        weights = np.exp(scores[best] - highest)
+        for at, weight in zip(best[weights > 0.0], weights[weights > 0.0].tolist(), strict=True):
             found.append((int(at if ids is None else ids[at]), min(1.0, weight / left)))
             left = max(left - weight, 1e-300)
         return found

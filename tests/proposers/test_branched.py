@@ -119,7 +119,7 @@ def test_without_branches_in_its_backend_it_is_a_chain_with_leaves_where_the_mod
     for token in straight.tokens:
         path = draft.path(node)
         row = logits((*PROMPT, *path))
-        found = [child for child, _ in sampler.choices(row, PROMPT, path, WIDTH)]
+        found = [child for child, _ in sampler.choices(row, PROMPT, path, WIDTH, confidence(row))]
         assert children(draft, node) == (found if confidence(row) < 0.95 else [token])
         node = next(i for i in range(len(draft)) if draft.parents[i] == node)
         at += len(found) if confidence(row) < 0.95 else 1
