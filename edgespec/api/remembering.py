@@ -16,7 +16,11 @@ _SHORTEST = 16
 """Answers of fewer tokens are not worth keeping."""
 _SAME = 0.9
 _USEFUL = 16
+_LATEST = 64
+"""Texts that are there at once."""
 _PART = 1 << 21
+_PAUSE = 3.0
+"""Seconds between parts: a third of a second of work each, beside the first answer."""
 _PATIENCE = 2.0
 
 
@@ -32,6 +36,7 @@ class Remembering:
         self._told = False
         self._new = 0
         self._numbers: dict[int, int] = {}
+        self._closing = threading.Event()
         self._jobs: SimpleQueue[Callable[[Store], None] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="edgespec-memory", daemon=True)
         if store is not None:
@@ -55,6 +60,7 @@ class Remembering:
 
     def close(self) -> None:
         """Wait for the disk, a little. May be called again."""
+        self._closing.set()
         if self._thread.is_alive():
             self._jobs.put(None)
             self._thread.join(_PATIENCE)
@@ -70,8 +76,16 @@ class Remembering:
                     self._notify(str(error))
 
     def _load(self, store: Store) -> None:
-        for part in _parts(store.load()):
+        latest = store.load(_LATEST)
+        if latest:
+            self.proposer.take_in(TextIndex(latest[::-1]))
+        if len(latest) < _LATEST or self._closing.wait(_PAUSE):
+            return
+        known = {number for number, _ in latest}
+        for part in _parts([text for text in store.load() if text[0] not in known]):
             self.proposer.take_in(TextIndex(part))
+            if self._closing.wait(_PAUSE):
+                return
 
 
 def _parts(texts: list[tuple[int, Text]]) -> Iterator[list[tuple[int, Text]]]:

@@ -71,13 +71,14 @@ class Store:
         self._model, self._name, self._most = model, name, most_bytes
         self._path = where or location()
 
-    def load(self) -> list[tuple[int, Ids]]:
-        """(number, token ids) of the texts, the last used first. Makes no file."""
+    def load(self, most: int = -1) -> list[tuple[int, Ids]]:
+        """(number, token ids) of the texts, or of so many, the last used first. Makes no file."""
         if not self._path.exists():
             return []
         with _opened(self._path) as db:
-            rows = db.execute(
-                "SELECT id, tokens FROM answers WHERE model = ? ORDER BY used DESC", (self._model,)
+            rows = db.execute(  # +: by the index of uses, so that the latest are had without reading all
+                "SELECT id, tokens FROM answers WHERE +model = ? ORDER BY used DESC LIMIT ?",
+                (self._model, most),
             )
             return [
                 (number, np.frombuffer(tokens, "<i4").astype(np.int32))

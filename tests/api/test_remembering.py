@@ -6,6 +6,7 @@ import pytest
 from bench_kit import BYTES
 from engine_kit import GREEDY
 
+from edgespec.api import remembering
 from edgespec.api.loading import Settings, assemble
 from edgespec.backends.base import LoadedModel, ModelInfo
 from edgespec.backends.scripted import ScriptedBackend, hashed
@@ -64,6 +65,31 @@ def wait_for_the_disk(model):
     done = threading.Event()
     model._remembering._jobs.put(lambda _: done.set())
     assert done.wait(20)
+
+
+def test_of_a_large_memory_the_latest_is_there_at_once_and_the_rest_soon(start, monkeypatch):
+    monkeypatch.setattr(remembering, "_LATEST", 2)
+    monkeypatch.setattr(remembering, "_PAUSE", 0.2)
+    with start() as model:
+        first, slow = ask(model)
+        for n in range(3):
+            ask(model, tuple(b"another question %d" % n))
+    with start() as model:
+        wait_for_the_disk(model)
+        again, fast = ask(model)
+    assert again == first
+    assert fast >= 3 * slow
+
+
+def test_the_end_does_not_wait_for_the_rest_and_loses_no_answer(start, monkeypatch):
+    monkeypatch.setattr(remembering, "_LATEST", 1)
+    monkeypatch.setattr(remembering, "_PAUSE", 60.0)
+    with start() as model:
+        ask(model)
+    with start() as model:
+        other, _ = ask(model, tuple(b"another question"))
+        store = model._remembering._store
+    assert store.load()[0][1].tolist()[ANCHOR:] == other
 
 
 def test_the_same_question_in_this_run_is_recalled_without_a_disk(start):
