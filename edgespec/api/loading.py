@@ -48,7 +48,8 @@ def _ignore(*_: object) -> None:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`spec`: "auto", "off", or proposers joined by commas. `draft_max`: most drafted tokens a round;
-    with proposers named in `spec` that many are drafted in every round, whether it pays or not.
+    with proposers named in `spec` that many are drafted in every round, whether it pays or not, in branches
+    where the target takes them and none of these is a model.
 
     `backend`: one of `backends.registry.ADAPTERS`, or "auto": the one that `choosing.compare` found best,
     else the first that can. `draft_backend` likewise; "auto" is the target's where that loads the draft.
@@ -183,7 +184,8 @@ def assemble(
                 mine |= drafting.proposers
                 drafting.follow(calibrator)
             if s.draft_max is not None and spec != "auto":
-                fixed = FixedPolicy(chosen, s.draft_max, row_counts=calibrator.rows.allowed)
+                allowed, trees = calibrator.rows.allowed, calibrator.rows.trees and "draft" not in chosen
+                fixed = FixedPolicy(chosen, s.draft_max, row_counts=allowed, trees=trees)
                 return Speculation(fixed, mine, stages=_stages(drafting, fixed))
             return _measured(chosen, mine, calibrator, drafting, s)
 

@@ -111,6 +111,14 @@ def test_proposers_that_were_named_are_measured_before_the_first_answer(start, n
         assert first == answer(plain)
 
 
+def test_proposers_that_were_named_draft_branches_where_the_target_takes_them(start):
+    model = start(spec="lookahead", draft_max=12, calibrate="idle")
+    assert model.rows.trees
+    events = list(model.complete(PROMPT, GREEDY, max_tokens=30))
+    drafts = [event.outcome.draft for event in events if event.outcome is not None]
+    assert any(not draft.is_chain for draft in drafts)
+
+
 def test_measuring_can_be_ended_from_another_thread_and_goes_on_later(start):
     model = start(calibrate="idle")
     seen = []
