@@ -39,11 +39,14 @@ class DraftCosts:
     @property
     def row(self) -> float | None:
         """What another row adds to a pass, as a share of one row; None where it cannot branch."""
+        return self.late if len(self.passes) > 1 and self._draft.backend.capabilities.tree else None
+
+    @property
+    def late(self) -> float:
+        """What another token of a text adds to a pass, as a share of one; 0 where it was not measured."""
         passes = self.passes
         most = max(passes, default=1)
-        if most == 1 or not self._draft.backend.capabilities.tree:
-            return None
-        return max(0.0, passes[most] / passes[1] - 1.0) / (most - 1)
+        return 0.0 if most == 1 else max(0.0, passes[most] / passes[1] - 1.0) / (most - 1)
 
     @property
     def known(self) -> bool:

@@ -19,13 +19,15 @@ from edgespec.types import Source
 class Way:
     """A draft model that drafts for the target, by the name of its proposer.
 
-    `pair`: its fingerprint, "alone" without one. `seconds`: of a drafted token. `row`: see `DraftCosts.row`.
+    `pair`: its fingerprint, "alone" without one. `seconds`: of a drafted token. `row`, `late`: as in
+    `DraftCosts`.
     """
 
     source: Source = "draft"
     pair: str = "alone"
     seconds: float | None = None
     row: float | None = None
+    late: float = 0.0
 
 
 class Drafting:
@@ -69,10 +71,13 @@ class Drafting:
         if mid is None:
             return [Way()]
         if small is None:
-            return [Way("draft", mid.key, mid.seconds, mid.row)]
+            return [Way("draft", mid.key, mid.seconds, mid.row, mid.late)]
         helped = max(1.0, self._inner.expected()) if self._inner is not None else 1.0
         quicker = None if mid.seconds is None else mid.seconds / helped
-        return [Way("draft", mid.key, quicker, mid.row), Way(SMALL, small.key, small.seconds, small.row)]
+        return [
+            Way("draft", mid.key, quicker, mid.row, mid.late),
+            Way(SMALL, small.key, small.seconds, small.row, small.late),
+        ]
 
     def told(self, policy: Policy) -> str:
         """Who drafted for the draft model in this answer, and how often it agreed; "" for nobody."""

@@ -232,6 +232,7 @@ def _measured(
                 found.seconds or {1: 1.0},
                 {"draft": way.seconds} if way.seconds else None,
                 way.row if s.verify == "coupled" else None,
+                way.late,
             ),
             counts,
             draft_max=_MOST_DRAFTED if s.draft_max is None else s.draft_max,

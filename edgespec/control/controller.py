@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edgespec.control.branching import LEVELS, depths, drawing, typical, work
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
-from edgespec.control.expected import bets, chances
+from edgespec.control.expected import bets, chances, learn
 from edgespec.control.ledger import Bets, Branches, Ledger, price_of_risk, urgency
 from edgespec.control.survival import Calibration, table_of
 from edgespec.control.windows import REFINING, Windows
@@ -93,6 +93,7 @@ class Controller:
         self._ledger = Ledger()
         self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._missed.clear()
+        self._idle = 0.0
         self._price = _PRICE * price_of_risk(self.cost.relative[2:])
         self.calibration.fade()
         self.cost.recall()
@@ -231,6 +232,11 @@ class Controller:
         """What one token of the draft model costs, in plain tokens."""
         return self.cost.draft.get("draft", 0.0) / self.cost.plain
 
+    @property
+    def _late(self) -> float:
+        """What it costs the draft model to read what was said since it last drafted, in plain tokens."""
+        return self._each * self.cost.draft_late * self._idle
+
     def _model_rate(self) -> float:
         """What the draft model may be expected to bring before it has drafted."""
         n = min(self._limit, _AHEAD)
@@ -249,12 +255,12 @@ class Controller:
         model, j = self._drafting, len(drafted)
         if model is None or j < len(model.known):
             relative, rate = self.cost.relative, self.calibration.drafting
-            model = Drafting(relative, self._each, rate, self._allowed, self._ledger, self._limit)
+            model = Drafting(relative, self._each, rate, self._allowed, self._ledger, self._limit, self._late)
             self._drafting = model
         if j >= min(self._limit, _AHEAD):
             return "stop"
         if self._is_off("draft"):
-            return "draft" if not j and self._each <= _PROBE_SHARE * self._idle else "stop"
+            return "draft" if not j and self._each + self._late <= _PROBE_SHARE * self._idle else "stop"
         for evidence in drafted[len(model.known) :]:
             model.add(self.calibration.chance(evidence))
         pace = min(self._pace, model.believed) if j else 1.0
@@ -274,9 +280,9 @@ class Controller:
         """
         each, pace = self._each, max(1.0, self._pace)
         if self._is_off("draft"):
-            return tree, not tree.tokens and each <= _PROBE_SHARE * self._idle
+            return tree, not tree.tokens and each + self._late <= _PROBE_SHARE * self._idle
         if not tree.tokens:
-            return tree, each <= self._ledger.budget and self._model_rate() > 1.0
+            return tree, each + self._late <= self._ledger.budget and self._model_rate() > 1.0
         order, won = bets(self.calibration, tree, self._limit)
         value = self._worth(won.emitted, pace)
         best = int(value.argmax()) + 1 if value.max() > -np.inf else len(order)
@@ -309,7 +315,8 @@ class Controller:
         for offer in outcome.offers:
             self._learn(offer)
             if offer.draft.sources[0] == "draft":
-                self.cost.observe_draft("draft", self._drawn(offer.draft), outcome.t_propose)
+                done = self._drawn(offer.draft) + self.cost.draft_late * self._idle
+                self.cost.observe_draft("draft", done, outcome.t_propose)
                 drew = True
         self._rounds += 1
         if self._rounds % _REVIEWED == 0 and "draft" in self._active:
@@ -349,14 +356,7 @@ class Controller:
             source = draft.sources[0]
             hit = any(right for node, right in told if draft.parents[node] < 0)
             self._missed[source] = 0 if hit else self._missed.get(source, 0) + 1
-        before, hit = -2, False
-        for node, right in told:
-            parent = draft.parents[node]
-            beside = parent == before
-            if not (beside and hit):
-                table = table_of(draft.sources[node], beside)
-                self.calibration.learn(draft.evidence[node], right, table)
-            before, hit = parent, right or (beside and hit)
+        learn(self.calibration, offer)
 
     @property
     def _pace(self) -> float:

@@ -16,6 +16,9 @@ _DRIFT = 0.1
 _FOLLOW = 0.3
 _RECALL = 0.1
 _OUTLIER = 2.0
+_FRESH = (1.0, 0.7, 0.5)
+_FRESH_OUTLIER = 8.0
+"""By the first passes of an answer: how far the factor follows them, and how far off they may be."""
 
 
 class CostModel:
@@ -31,19 +34,22 @@ class CostModel:
         verify: Mapping[int, float],
         draft: Mapping[Source, float] | None = None,
         draft_row: float | None = None,
+        draft_late: float = 0.0,
     ) -> None:
         """`verify`: measured seconds by row count, at least for 1. `draft`: seconds a drafted token.
 
         `draft_row`: what another row adds to a pass of the draft model, as a share of one row; None where it
-        cannot branch.
+        cannot branch. `draft_late`: what each token adds that it has not read yet, likewise.
         """
         self.draft_row = draft_row
+        self.draft_late = draft_late
         self._measured = {n: s for n, s in verify.items() if 0 < s < math.inf}
         if 1 not in self._measured:
             raise ValueError("the cost of one row must be known")
         self._calibrated = dict(self._measured)
         self.draft: dict[Source, float] = dict(draft or {})
         self.factor = 1.0
+        self._passes = 0
         self._relative: NDArray[np.float64] | None = None
 
     @property
@@ -74,19 +80,25 @@ class CostModel:
         if not 0 < seconds < math.inf or n > MOST_ROWS:
             return seconds if 0 < seconds < math.inf else 0.0
         expected = self.verify(n)
-        counted = min(max(seconds, expected / _OUTLIER), expected * _OUTLIER)
+        fresh = self._passes < len(_FRESH)
+        most = _FRESH_OUTLIER if fresh else _OUTLIER
+        counted = min(max(seconds, expected / most), expected * most)
         ratio = counted / expected
-        self.factor *= ratio ** (_FOLLOW if n == 1 else _DRIFT)
-        if n > 1 and abs(ratio - 1.0) > 1e-9:
+        self.factor *= ratio ** (_FRESH[self._passes] if fresh else _FOLLOW if n == 1 else _DRIFT)
+        self._passes += 1
+        if n > 1 and not fresh and abs(ratio - 1.0) > 1e-9:
             known = float(self.relative[n]) * self._measured[1]
             self._measured[n] = known * ratio**_LEARN
             self._relative = None
         return counted
 
     def recall(self) -> None:
-        """Move a little back to what calibration measured, so that a row count that once looked dear in a
+        """A new answer: the machine may be as busy as it likes by now.
+
+        Moves a little back to what calibration measured, so that a row count that once looked dear in a
         busy moment, and was not tried since, is not given up for good.
         """
+        self._passes = 0
         for n, seconds in self._measured.items():
             self._measured[n] = seconds * (self._calibrated.get(n, seconds) / seconds) ** _RECALL
         self._relative = None

@@ -17,7 +17,8 @@ class Drafting:
     """A draft that grows token by token, while the rest of it is taken to be as typical.
 
     All in plain tokens' time. `relative`: V(n) / V(1) by rows. `each`: of one drafted token. `rate`: the
-    chance of a typical one. `allowed`: row counts, `[n - 1]`.
+    chance of a typical one. `allowed`: row counts, `[n - 1]`. `late`: of reading what the model
+    has missed; later rounds gain by it, so that it is only weighed against what may be lost.
     """
 
     def __init__(
@@ -28,12 +29,13 @@ class Drafting:
         allowed: NDArray[np.bool_],
         ledger: Ledger,
         limit: int,
+        late: float,
     ) -> None:
         n = min(limit, _AHEAD)
         self._cost = relative[2 : n + 2] + _COUNTS[:n] * each
         self._allowed = allowed[1 : n + 1]
         self._typical = np.full(n, rate).cumprod().cumsum()
-        self._each, self._rate, self._ledger = each, rate, ledger
+        self._each, self._late, self._rate, self._ledger = each, late, rate, ledger
         self._now = float(relative[1])
         self.known: list[float] = []
         """Chances of the tokens drawn so far, `[j]`."""
@@ -59,12 +61,12 @@ class Drafting:
         """
         j = len(self.known)
         budget = self._ledger.budget
-        if (j + 1) * self._each > budget:
+        if (j + 1) * self._each + self._late > budget:
             return -np.inf
         cost, usable = self._cost[j:], self._allowed[j:]
-        if cost.max(initial=0.0) > budget + 1.0:
+        if cost.max(initial=0.0) + self._late > budget + 1.0:
             hoped = np.full(len(self._cost), max(self._rate, _HOPED))
             hoped[:j] = self.known
-            usable = usable & self._ledger.allows(self._cost, Bets(hoped))[j:]
+            usable = usable & self._ledger.allows(self._cost + self._late, Bets(hoped))[j:]
         value: NDArray[np.float64] = self._sure + self._alive * self._typical[: len(cost)] - pace * cost
         return float(value.max(initial=-np.inf, where=usable))

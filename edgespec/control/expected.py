@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgespec.control.ledger import Bets, Branches
 from edgespec.control.survival import Calibration, table_of
-from edgespec.types import Draft, Evidence, Source
+from edgespec.types import Draft, Evidence, Offer, Source
 
 
 def chances(
@@ -39,3 +39,15 @@ def bets(calibration: Calibration, draft: Draft, most: int) -> tuple[NDArray[np.
         depth[i] = depth[parent] + 1
     order = np.argsort(-survival[:n], kind="stable")[:most]
     return order, Branches(survival[order], depth[order])
+
+
+def learn(calibration: Calibration, offer: Offer) -> None:
+    """Count what was told of a draft; of siblings, those behind the right one are not known to be wrong."""
+    draft = offer.draft
+    before, hit = -2, False
+    for node, right in offer.told:
+        parent = draft.parents[node]
+        beside = parent == before
+        if not (beside and hit):
+            calibration.learn(draft.evidence[node], right, table_of(draft.sources[node], beside))
+        before, hit = parent, right or (beside and hit)

@@ -91,10 +91,30 @@ def test_a_context_that_grows_is_followed():
 @pytest.mark.parametrize("n", [1, 4])
 def test_one_pass_that_took_ten_times_as_long_changes_little(n):
     cost = CostModel(TABLE)
+    for _ in range(3):
+        cost.observe_verify(1, TABLE[1])
     counted = cost.observe_verify(n, 10 * TABLE[n])
     assert counted == pytest.approx(2 * TABLE[n])
     for k, known in TABLE.items():
         assert known <= cost.verify(k) <= 1.25 * known
+
+
+@pytest.mark.parametrize("busy", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("n", [1, 4])
+def test_the_first_pass_of_an_answer_says_at_once_how_busy_the_machine_is(busy, n):
+    cost = CostModel(TABLE)
+    for times in (busy, 1.5 * busy):
+        cost.recall()
+        counted = cost.observe_verify(n, times * TABLE[n])
+        assert counted / cost.plain == pytest.approx(TABLE[n] / TABLE[1])
+
+
+def test_a_first_pass_that_was_held_up_is_forgotten_within_a_few():
+    cost = CostModel(TABLE)
+    cost.observe_verify(1, 6 * TABLE[1])
+    for _ in range(6):
+        cost.observe_verify(1, TABLE[1])
+    assert cost.plain == pytest.approx(TABLE[1], rel=0.15)
 
 
 def test_outliers_now_and_then_do_not_move_the_estimate_far():

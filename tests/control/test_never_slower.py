@@ -4,9 +4,9 @@ import pytest
 from engine_kit import CURVES, GREEDY, N_VOCAB, PROMPT, VOCABULARY, Guesses, controller
 
 from edgespec.backends.scripted import ScriptedBackend, SimulatedClock, from_script, hashed
-from edgespec.control import FixedPolicy
+from edgespec.control import Controller, CostModel, FixedPolicy
 from edgespec.engine import Request, Session
-from edgespec.proposers import ModelProposer
+from edgespec.proposers import ModelProposer, SuffixProposer
 from edgespec.proposers.lookahead import LookaheadProposer
 from edgespec.text.stream import TokenStream
 
@@ -96,6 +96,21 @@ def test_refining_guesses_that_seldom_come_true_costs_three_percent_at_most(curv
     for turn in range(3):
         seconds, _ = a.run(policy, {kind: LookaheadProposer(kind)}, n, (*PROMPT, turn))
         assert rate(seconds, n) >= FLOOR
+
+
+@pytest.mark.parametrize("late", [0.2, 1.0])
+@pytest.mark.parametrize("curve", CURVES)
+def test_a_model_that_reads_what_it_missed_costs_three_percent_at_most(curve, late):
+    """Copying that is seldom right lets it fall behind; each token that it reads then takes this share."""
+    a = Answering(curve, 0.3)
+    row = a.each * late
+    backend = a.backend(mistaken, lambda n: a.each + row * (n - 1))
+    cost = CostModel({n: a.seconds(n) for n in range(1, 66)}, {"draft": a.each}, None, late)
+    policy = Controller(("suffix", "draft"), cost)
+    made = {"suffix": SuffixProposer(), "draft": ModelProposer(backend, N_VOCAB, lambda _: None)}
+    for turn in range(3):
+        seconds, _ = a.run(policy, made, 400, (*PROMPT, turn))
+        assert rate(seconds, 400) >= FLOOR
 
 
 @pytest.mark.parametrize("curve", CURVES)

@@ -373,6 +373,16 @@ def test_recycling_runs_only_where_it_can_pay():
     assert only_one.begin() == ()
 
 
+def test_on_a_machine_that_is_busier_than_it_was_drafts_that_are_right_earn_from_the_first_on():
+    policy = controller(("suffix",), CURVES["linear"])
+    policy.begin()
+    for _ in range(4):
+        policy.plan(16)
+        draft = policy.trim(copied(*[SURE] * 3))
+        policy.observe(round_of(draft, len(draft), 5 * CURVES["linear"](len(draft) + 1)))
+    assert policy.saved > 0.5
+
+
 def test_a_proposer_that_is_always_wrong_does_not_silence_the_others_in_one_tree():
     policy = controller(("suffix", "memory"), CURVES["flat"], trees=True)
     policy.begin()
