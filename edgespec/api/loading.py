@@ -109,7 +109,7 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
     used.mark(target.path)
     loaded = _load(place, options, s, "loading")
     try:
-        return assemble(loaded, place.path, pair, s, small)
+        return assemble(loaded, place.path, pair, s, small, target.path)
     except BaseException:
         loaded.backend.close()
         raise
@@ -156,13 +156,21 @@ def _load(place: Place, options: LoadOptions, s: Settings, label: str) -> Loaded
 
 
 def assemble(
-    target: LoadedModel, path: Path, pair: Pair | None, s: Settings, small: Pair | None = None
+    target: LoadedModel,
+    path: Path,
+    pair: Pair | None,
+    s: Settings,
+    small: Pair | None = None,
+    own: Path | None = None,
 ) -> Model:
-    """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises."""
+    """A model that is ready to answer, from loaded weights. Raises DraftError, or what `progress` raises.
+
+    `own`: the model's own file where `path` was converted from it; all its forms share one memory.
+    """
     suffix = SuffixProposer()
     proposers: dict[Source, Proposer] = {name: make() for name, make in registry.FREE.items()}
     proposers["suffix"] = suffix
-    remembering = _remembering(path, s)
+    remembering = _remembering(own or path, s)
     if remembering is not None:
         proposers["memory"] = remembering.proposer
     drafts, pair = _drafting(target, path, pair or Pair(), small or Pair(), s)

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from edgespec import hub
-from edgespec.api.backends import AUTO, pick
-from edgespec.api.choosing import chosen
 from edgespec.api.loading import Settings
 from edgespec.backends.vocabulary import read_vocabulary
 from edgespec.calibration import fingerprint
@@ -44,12 +42,7 @@ class TextMemory:
         def arrived(done: int, total: int, label: str) -> None:
             s.progress(label, done / total if total else 0.0)
 
-        def converted(share: float) -> None:
-            s.progress(f"converting {own.name}", share)
-
-        own = hub.resolve(None if model is None else str(model), progress=arrived, notify=s.notify)
-        preferred = chosen(own, s.options) if s.backend == AUTO else None
-        path = pick(own, s.backend, preferred, notify=s.notify, progress=converted).path
+        path = hub.resolve(None if model is None else str(model), progress=arrived, notify=s.notify)
         self._store = Store(fingerprint(path), path.name)
         self._vocabulary, _ = read_vocabulary(path)
 
