@@ -184,6 +184,8 @@ def assemble(
             calibrator.advance(progress=lambda share: s.progress(_MEASURING, share))
 
         def speculate(spec: str) -> Speculation:
+            if draft_path is None and "draft" in spec.split(",") and pairing.wanted(s.draft):
+                raise UsageError(f"no draft model is loaded: {pair.reason}")
             chosen = _sources(spec, draft_path, s.memory)
             mine = {name: proposers[name] for name in chosen if name in proposers}
             if calibrator is None or not chosen:

@@ -18,7 +18,8 @@ Arrivals = tuple[tuple[float, int], ...]
 class Taken:
     """One answer as a contender took it. None is what it cannot know.
 
-    `tokens`: ids. `n`: tokens in the answer. `joules`: of the whole machine, where it tells.
+    `tokens`: ids. `n`: tokens in the answer. `rounds`: that brought some. `joules`: of the whole
+    machine, where it tells.
     """
 
     text: str

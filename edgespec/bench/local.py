@@ -64,7 +64,7 @@ class LocalContender:
             tuple(piece.token for piece in pieces),
             stats.tokens,
             tuple(arrivals),
-            stats.rounds,
+            stats.rounds - stats.end_rounds,
             stats.draft_n,
             stats.draft_n_accepted,
             joules,

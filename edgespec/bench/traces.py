@@ -7,10 +7,13 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from edgespec.errors import UsageError
+
+_MOST_IDS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,12 @@ def _traces(path: Path) -> Iterator[tuple[dict[str, Any], Record]]:
             record = _record(trace)
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise UsageError(f"{path}: line {number} is not a trace record: {error!r}") from error
-        if len(record.match) != len(record.p):
-            raise UsageError(f"{path}: line {number}: match and p of the draft must have the same length")
         n = len(record.output)
+        if len(record.match) != len(record.p) or len(record.match) not in (0, n):
+            raise UsageError(f"{path}: line {number}: match and p must say something of every output token")
+        ids = chain(record.prompt, record.output, *record.best, (id for top in record.top for id, _ in top))
+        if not all(0 <= token < _MOST_IDS for token in ids):
+            raise UsageError(f"{path}: line {number}: ids of tokens lie between 0 and {_MOST_IDS:,}")
         if len(record.best) not in (0, n) or len(record.top) not in (0, n) or not all(record.best):
             raise UsageError(f"{path}: line {number}: best and top must say something of every output token")
         yield trace, record

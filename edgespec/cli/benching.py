@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ class Bench:
         file = options["prompts"]
         self._prompts = sets.read(Path(file)) if file else sets.suite()
         self._prompts_name = Path(file).name if file else "the packaged suite"
-        self._traces = read_traces(Path(options["extend"])) if options["extend"] else None
+        self._traces = _traces(options["extend"], options["record"]) if options["extend"] else None
         self._plan = Plan(
             options["predict"], options["repetitions"], SamplingSettings(temperature=options["temp"])
         )
@@ -214,9 +215,11 @@ class Bench:
 
         def job() -> None:
             nonlocal done
+            answers = record(model, self._prompts, self._plan.n, notify=self._console.say)
+            found = answers if old is None else (extended(model, trace) for trace in old)
+            first = list(islice(found, 1))  # before there is a file: what cannot be recorded empties none
             with _opened(path) as write:
-                answers = record(model, self._prompts, self._plan.n, notify=self._console.say)
-                for trace in answers if old is None else (extended(model, trace) for trace in old):
+                for trace in chain(first, found):
                     write(json.dumps(trace) + "\n")
                     done += 1
                     worker.check()
@@ -226,6 +229,13 @@ class Bench:
         self._attempt(job, model.cancel, worker)
         self._console.say(f"recorded {done} of {total} answers in {path}")
         return worker.exit_code
+
+
+def _traces(old: str, new: str) -> list[dict[str, Any]]:
+    """The traces that are extended. Raises UsageError where they would be written over."""
+    if Path(old).resolve() == Path(new).resolve():
+        raise UsageError("--record and --extend name the same file: give --record another one")
+    return read_traces(Path(old))
 
 
 @contextlib.contextmanager

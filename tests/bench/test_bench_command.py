@@ -98,6 +98,15 @@ def test_traces_of_a_draft_that_is_the_model_itself(bench, prompts, smollm2_path
     assert again == [
         {**r, "draft": {**told[i]["draft"], "top": r["draft"]["top"]}} for i, r in enumerate(records)
     ], "what was known stays"
+    kept = old.read_text()
+    done = bench(smollm2_path, *QUICK, "--record", old, "--extend", old)
+    assert done.returncode == 2
+    assert "the same file" in done.stderr
+    old.write_text(kept.replace('"prompt": [', '"prompt": [99999, '))
+    done = bench(smollm2_path, *QUICK, "--record", new, "--extend", old)
+    assert done.returncode == 1
+    assert "outside the vocabulary" in done.stderr
+    assert [json.loads(line) for line in new.read_text("utf-8").splitlines()] == again
 
 
 @pytest.mark.model
