@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from edgespec.api import Chat, Model, Settings, TextMemory, load
     from edgespec.errors import EdgespecError
-    from edgespec.proposers.registry import proposer_names
+    from edgespec.proposers.registry import named_proposers, proposer_names
     from edgespec.text.prompt import Message
     from edgespec.types import SamplingSettings, StepEvent
 
@@ -27,7 +27,7 @@ _HOME = {
     **dict.fromkeys(("Chat", "Model", "Settings", "TextMemory", "load"), "edgespec.api"),
     "EdgespecError": "edgespec.errors",
     "Message": "edgespec.text.prompt",
-    "proposer_names": "edgespec.proposers.registry",
+    **dict.fromkeys(("named_proposers", "proposer_names"), "edgespec.proposers.registry"),
     "SamplingSettings": "edgespec.types",
     "StepEvent": "edgespec.types",
 }
@@ -41,6 +41,7 @@ __all__ = [
     "StepEvent",
     "TextMemory",
     "load",
+    "named_proposers",
     "proposer_names",
 ]
 

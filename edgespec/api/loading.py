@@ -117,20 +117,15 @@ def load(model: str | Path | None = None, settings: Settings | None = None, **ch
 
 def _sources(spec: str, draft: str | Path | None, memory: str) -> tuple[Source, ...]:
     """The proposers that may run, in order."""
-    names = [name.strip() for name in spec.lower().split(",") if name.strip()]
-    known = registry.proposer_names()
-    unknown = [name for name in names if name not in ("auto", "off", *known)]
-    if unknown or not names or (len(names) > 1 and {"auto", "off"} & set(names)):
-        raise UsageError(f"--spec is auto, off, or some of {', '.join(known)} joined by commas; not {spec!r}")
-    if "draft" in names and not pairing.wanted(draft):
+    names = registry.named_proposers(spec)
+    asked = names or ()
+    if "draft" in asked and not pairing.wanted(draft):
         raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")
-    if "memory" in names and memory == "off":
+    if "memory" in asked and memory == "off":
         raise UsageError("--spec memory needs the memory, which is off")
-    if names == ["off"]:
-        return ()
     missing = {"draft": not pairing.wanted(draft), "memory": memory == "off"}
-    wanted = registry.AUTO if names == ["auto"] else names
-    return tuple(name for name in known if name in wanted and not missing.get(name, False))
+    wanted = registry.AUTO if names is None else names
+    return tuple(name for name in wanted if not missing.get(name, False))
 
 
 def _resolve(reference: str | Path | None, s: Settings) -> hub.Opened:

@@ -83,7 +83,7 @@ def choose(
             opened = resolve()
         except UNUSABLE as error:
             raise DraftError(f"the draft model cannot be used: {error}") from error
-        return Pair(opened.path, opened.header, True, "it was asked for")
+        return Pair(opened.path, opened.header, True, f"{opened.path.name}: it was asked for")
     pair = best(target.path, target.header)
     if pair.path is None and "draft" in spec.split(","):
         raise DraftError(f"--spec draft needs a draft model, give one with --draft MODEL: {pair.reason}")

@@ -251,14 +251,14 @@ def _opened(path: str) -> Iterator[Callable[[str], object]]:
 def _configurations(spec: str | None, draft: str | None) -> list[tuple[str, str]]:
     """(name, spec as `Settings` has it) without plain, which is always measured."""
     own = ",draft" if names_draft(draft) else ""
-    wanted = (spec or "auto" + own).lower()
+    wanted = ("auto" + own if spec is None else spec).lower()
     known = proposer_names()
     every = ["auto", *(name for name in known if name not in ("draft", "memory"))]
     names = [name.strip() for name in (",".join(every) + own if wanted == "all" else wanted).split(",")]
     chosen = [name for name in dict.fromkeys(names) if name not in ("", "off", PLAIN)]
     parts = {part for name in chosen for part in name.split("+")}
     if not chosen or parts - {"auto", *known} or any(name != "auto" and "auto" in name for name in chosen):
-        takes = ", ".join(("auto", *known))
+        takes = ", ".join(("all", "auto", *known))
         raise UsageError(f"--spec takes {takes}, joined by commas, or by + into one; not {spec!r}")
     if "draft" in parts and (draft or "none").lower() == "none":
         raise UsageError("--spec draft needs a draft model: give one with --draft MODEL (-md)")

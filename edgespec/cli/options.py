@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from edgespec.cli.references import ModelReference
+from edgespec.cli.references import ModelReference, proposers
 from edgespec.cli.terminal import valid
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -322,7 +322,7 @@ history_options = _group(
         default=None,
         show_default=False,
         help="Guess from this model's earlier answers on this machine, and from files that were added."
-        " Answers join them where the conversation is kept, and with --memory always.",
+        " Answers join them where the conversation is kept, and with --memory always, if memory proposes.",
     ),
 )
 
@@ -331,6 +331,7 @@ speculation_options = _group(
     _o(
         "--spec",
         default="auto",
+        type=proposers,
         metavar="WHAT",
         help="auto, off, or proposers joined by commas:"
         " suffix, memory, ngram, recycling, lookahead, jacobi, draft.",

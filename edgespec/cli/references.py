@@ -7,6 +7,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from edgespec.errors import UsageError
+
 
 class ModelReference(click.ParamType[str]):
     """A path, a name of the catalogue, a repository, or a name that `edgespec ls` shows. Kept as typed."""
@@ -81,3 +83,15 @@ def _typed(name: str) -> bool:
     """Was the option on the command line, not only in the environment?"""
     source = click.get_current_context().get_parameter_source(name)
     return source is click.core.ParameterSource.COMMANDLINE
+
+
+def proposers(value: str) -> str:
+    """The type of `--spec`: kept as typed. Names are looked up where there are any."""
+    if value not in ("auto", "off"):
+        from edgespec import named_proposers
+
+        try:
+            named_proposers(value)
+        except UsageError as error:
+            raise click.BadParameter(str(error)) from error
+    return value

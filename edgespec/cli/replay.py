@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from edgespec.cli.options import Command, Option
+from edgespec.cli.options import Command, Option, verbose_option
 
 
 @click.command(
@@ -30,7 +30,7 @@ from edgespec.cli.options import Command, Option
     "--spec",
     cls=Option,
     metavar="LIST",
-    help="Who may propose, joined by commas: suffix, recycling, draft.  [default: all]",
+    help="Who may propose, joined by commas: suffix, recycling, draft.  [default: all three]",
 )
 @click.option("--no-draft", cls=Option, is_flag=True, help="Leave the recorded draft model out.")
 @click.option("--no-trees", cls=Option, is_flag=True, help="Drafts are chains.")
@@ -44,6 +44,7 @@ from edgespec.cli.options import Command, Option
     default="md",
     help="A table of speedups, or one JSON list of a row per record and curve.",
 )
+@verbose_option
 def replay(traces: Path, curves: Path, form: str, **how: Any) -> None:
     """Drive the controller over recorded answers under given costs of passes.
 

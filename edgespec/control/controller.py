@@ -374,12 +374,12 @@ class Controller:
             return Status(False, "none", 0, "switched off")
         if self._most < 1:
             return Status(False, "none", 0, "no row count above 1 is allowed")
-        ledger, cost = self._ledger, self.cost
+        ledger = self._ledger
         figures = {
             "saved_tokens": ledger.saved,
             "budget_tokens": ledger.budget,
             "pace": self._pace,
-            "plain_seconds": cost.plain,
+            "plain_seconds": self.cost.plain,
             "draft_token_cost": self._each,
             "drafting_rate": self.calibration.drafting,
         }
@@ -395,5 +395,5 @@ class Controller:
         if "draft" in self._sources and "draft" not in self._active:
             why = f"a token of the draft model costs {self._each:.2f} of the target's, too much to pay here"
         else:
-            why = "no draft was likely enough to pay for its verification"
+            why = "no draft was likely enough to pay for its rows" if self._rounds else "no answer yet"
         return Status(False, "none", 0, why, figures)

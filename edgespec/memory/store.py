@@ -167,7 +167,9 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         if isinstance(error, sqlite3.Error) and is_damaged(error):
             with contextlib.suppress(MemoryStoreError):
                 clear(path)
-            raise MemoryStoreError(f"the memory {path} was damaged: it begins anew") from error
+            raise MemoryStoreError(
+                f"the memory {path} was damaged: it begins anew, without what was just to be kept"
+            ) from error
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise MemoryStoreError(f"the memory {path} cannot be used: {why}") from error
 

@@ -52,6 +52,7 @@ def test_sets_shows_and_unsets(said, file):
         (["set", "temp", "1", "2"], "one value"),
         (["set", "prompt", "x"], "no setting"),
         (["set", "logit-bias", "x"], "15043+1"),
+        (["set", "spec", "suffix,sufix"], "joined by commas"),
         (["set", "temp"], "VALUE"),
     ],
 )

@@ -340,7 +340,7 @@ def test_copying_is_not_chosen_where_the_suffix_is_not_allowed():
     [
         (controller(()), "switched off"),
         (controller(("suffix",), row_counts=(1,)), "row count"),
-        (controller(("suffix",)), "likely"),
+        (controller(("suffix",)), "no answer yet"),
     ],
 )
 def test_status_says_why_nothing_is_drafted(policy, word):
@@ -371,6 +371,16 @@ def test_recycling_runs_only_where_it_can_pay():
     assert controller(("suffix", "recycling"), CURVES["flat"]).begin() == ("suffix", "recycling")
     only_one = controller(("recycling",), CURVES["flat"], row_counts=(1,))
     assert only_one.begin() == ()
+
+
+def test_status_says_that_no_draft_was_likely_enough():
+    policy = controller(("suffix",), CURVES["steep"])
+    policy.begin()
+    policy.plan(16)
+    draft = policy.trim(copied(UNLIKELY))
+    policy.observe(round_of(draft, 0, 1.0))
+    assert not draft.tokens
+    assert "likely enough" in policy.status.reason
 
 
 def test_on_a_machine_that_is_busier_than_it_was_drafts_that_are_right_earn_from_the_first_on():
