@@ -157,14 +157,13 @@ def test_traces_have_the_form_that_replay_reads(draft_salt):
             ("code/1", "code"),
         ]
         for trace in traces:
-            assert list(trace) == ["id", "category", "prompt", "output", "draft"]
-            assert len(trace["output"]) == N
-            match, p = trace["draft"]["match"], trace["draft"]["p"]
+            assert list(trace) == ["id", "category", "prompt", "output", "best", "draft"]
+            assert len(trace["output"]) == len(trace["best"]) == N
+            match, p, top = (trace["draft"][part] for part in ("match", "p", "top"))
             if draft_salt is None:
-                assert (set(match), set(p)) == ({False}, {0.0})
-                assert len(match) == len(p) == len(trace["output"])
+                assert match == p == top == []
                 continue
-            assert len(match) == len(p) == N
+            assert len(match) == len(p) == len(top) == N
             assert all(0 <= x <= 1 for x in p)
             assert match == expected(model, trace)
         assert draft_salt != 1 or all(all(t["draft"]["match"]) for t in traces)
