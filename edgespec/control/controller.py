@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from edgespec.control.branching import LEVELS, depths, drawing, typical, work
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
-from edgespec.control.expected import bets, chances, learn
+from edgespec.control.expected import bets, chances, hopeless, learn
 from edgespec.control.ledger import Bets, Branches, Ledger, price_of_risk, urgency
 from edgespec.control.survival import Calibration, table_of
 from edgespec.control.windows import REFINING, Windows
@@ -30,14 +30,11 @@ from edgespec.types import (
     Window,
 )
 
-_PRICE = 0.02
-_CHEAP = 1e-4
+_PRICE, _CHEAP = 0.02, 1e-4
 _PROBE_SHARE = 0.01
 _AHEAD = 64
-_SURE = 0.85
-_MEMORY = 0.9
-_RECENT = 32
-_GIVE_UP = 32
+_SURE, _MEMORY = 0.85, 0.9
+_RECENT = _GIVE_UP = 32
 _REVIEWED = 64
 """Rounds after which chains and trees of the draft model are compared anew."""
 _CLEARLY = 1.03
@@ -153,7 +150,8 @@ class Controller:
         else:
             tree = tree and self._trees
             grow = self._grow if tree and self._levels else None
-            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree, grow)
+            least = 0.5 * self.cost.row
+            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree, grow, least)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
@@ -164,6 +162,8 @@ class Controller:
         if not draft.tokens or self._limit < 1 or self._is_wrong(draft):
             return NO_DRAFT
         drawn = self._drawn(draft)
+        if not drawn and hopeless(self.calibration, draft, self.cost.row):
+            return NO_DRAFT
         order, won = bets(self.calibration, draft, self._limit)
         best, rate = self._best(won, self._costs(len(order), drawn, 0), drawn)
         if not drawn and "draft" in self._active and self._model_rate() > rate:

@@ -51,6 +51,7 @@ class CostModel:
         self.factor = 1.0
         self._passes = 0
         self._relative: NDArray[np.float64] | None = None
+        self._row: float | None = None
 
     @property
     def plain(self) -> float:
@@ -72,8 +73,16 @@ class CostModel:
             table = np.interp(np.arange(MOST_ROWS + 1), ns, ms)
             if ns[-1] < MOST_ROWS:
                 table[ns[-1] :] = ms[-1] * np.arange(ns[-1], MOST_ROWS + 1) / ns[-1]
-            self._relative = table / self._measured[1]
+            self._relative, self._row = table / self._measured[1], None
         return self._relative
+
+    @property
+    def row(self) -> float:
+        """What a row adds on average to a pass of as many rows as make it cheapest, in plain tokens."""
+        if self._row is None:
+            more = self.relative[2:] - 1.0
+            self._row = max(0.0, float((more / np.arange(1, len(more) + 1)).min()))
+        return self._row
 
     def observe_verify(self, n: int, seconds: float) -> float:
         """Learn from a pass of n rows; returns the seconds that count, outliers cut."""

@@ -41,6 +41,12 @@ def bets(calibration: Calibration, draft: Draft, most: int) -> tuple[NDArray[np.
     return order, Branches(survival[order], depth[order])
 
 
+def hopeless(calibration: Calibration, draft: Draft, row: float) -> bool:
+    """Is no first token as likely as a row costs, where rows are cheapest? No node is likelier than those."""
+    first = (i for i, parent in enumerate(draft.parents) if parent < 0)
+    return all(calibration.chance(draft.evidence[i], table_of(draft.sources[i], False)) < row for i in first)
+
+
 def learn(calibration: Calibration, offer: Offer) -> None:
     """Count what was told of a draft; of siblings, those behind the right one are not known to be wrong."""
     draft = offer.draft
