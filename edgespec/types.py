@@ -195,8 +195,7 @@ class Plan:
     `max_draft`: most tokens in a draft. `row_counts`: the row counts n + 1 that a pass may have,
     ascending; None allows all. `choose(drafted, copied)` asks how a model's draft goes on after tokens
     with the evidence `drafted`, where `copied` could follow for nothing. `tree`: drafts may branch.
-    `grow`: a model's draft is a tree that grows by levels; None where it is a chain. `least`: a node that is
-    reached less often cannot pay for its row.
+    `grow`: a model's draft is a tree that grows by levels; None where it is a chain.
     """
 
     proposers: tuple[Source, ...] = ()
@@ -205,7 +204,6 @@ class Plan:
     choose: Callable[[Sequence[Evidence], Sequence[Evidence]], Choice] = always_draft
     tree: bool = False
     grow: Grow | None = None
-    least: float = 0.0
 
     def fit(self, n: int) -> int:
         """The most drafted tokens, at most n, whose row count n + 1 is allowed."""

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from edgespec.control.branching import LEVELS, depths, drawing, typical, work
 from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.drafting import Drafting
-from edgespec.control.expected import bets, chances, hopeless, learn
+from edgespec.control.expected import bets, chances, learn, reach
 from edgespec.control.ledger import Bets, Branches, Ledger, price_of_risk, urgency
+from edgespec.control.pace import Pace
 from edgespec.control.survival import Calibration, table_of
 from edgespec.control.windows import REFINING, Windows
 from edgespec.types import (
@@ -30,10 +31,12 @@ from edgespec.types import (
     Window,
 )
 
+_ASKING, _BRANCHING = 0.1, 0.15
+"""In plain tokens: the most that asking counts in a plain round; what rows cost where branches do not pay."""
 _PRICE, _CHEAP = 0.02, 1e-4
 _PROBE_SHARE = 0.01
 _AHEAD = 64
-_SURE, _MEMORY = 0.85, 0.9
+_SURE = 0.85
 _RECENT = _GIVE_UP = 32
 _REVIEWED = 64
 """Rounds after which chains and trees of the draft model are compared anew."""
@@ -69,11 +72,12 @@ class Controller:
         self._row_counts = None if row_counts is None else tuple(sorted(row_counts))
         self._allowed = np.zeros(MOST_ROWS, bool)
         self._allowed[[n - 1 for n in allowed if 1 < n <= most + 1]] = True
-        self._most = int(self._allowed.nonzero()[0].max(initial=0))
+        some = self._allowed.nonzero()[0]
+        self._most, self._fewest = int(some.max(initial=0)), int(some.min(initial=MOST_ROWS - 1)) + 1
         self._ledger = Ledger()
         self._limit = 0
         self._plan = Plan()
-        self._pace_tokens, self._pace_cost = 0.0, 0.0
+        self._pace = Pace()
         self._taken, self._depth, self._drafted, self._rounds, self._last = "none", 0, 0, 0, 0
         self._missed: dict[Source, int] = {}
         self._drafting: Drafting | None = None
@@ -148,10 +152,9 @@ class Controller:
         if self._limit < 1 or not self._active:
             self._plan = Plan()
         else:
-            tree = tree and self._trees
+            tree = tree and self._trees and self.cost.row < _BRANCHING
             grow = self._grow if tree and self._levels else None
-            least = 0.5 * self.cost.row
-            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree, grow, least)
+            self._plan = Plan(self._active, self._limit, self._row_counts, self._choose, tree, grow)
         return self._plan
 
     def trim(self, draft: Draft) -> Draft:
@@ -162,8 +165,12 @@ class Controller:
         if not draft.tokens or self._limit < 1 or self._is_wrong(draft):
             return NO_DRAFT
         drawn = self._drawn(draft)
-        if not drawn and hopeless(self.calibration, draft, self.cost.row):
+        if not drawn and not self._ledger.bears(self.cost.relative[self._fewest]):
             return NO_DRAFT
+        if not drawn and draft.is_chain:
+            draft = draft.first(reach(self.calibration, draft, self.cost))
+            if not draft.tokens:
+                return NO_DRAFT
         order, won = bets(self.calibration, draft, self._limit)
         best, rate = self._best(won, self._costs(len(order), drawn, 0), drawn)
         if not drawn and "draft" in self._active and self._model_rate() > rate:
@@ -186,7 +193,7 @@ class Controller:
         relative = self.cost.relative
         self._widened = (
             rows > n
-            and self._windows.gain > self._pace * (relative[rows + 1] - relative[n + 1])
+            and self._windows.gain > self._pace.now * (relative[rows + 1] - relative[n + 1])
             and relative[rows + 1] - 1.0 <= self._ledger.budget
         )
         return size if self._widened else NO_WINDOW
@@ -244,7 +251,7 @@ class Controller:
             rate = self._best(*self._typical_tree(n, self._levels))[1]
         else:
             rate = self._best(Bets(np.full(n, self.calibration.drafting)), self._costs(n, 0, n))[1]
-        return max(rate, self._pace) if rate > 1.0 else 1.0
+        return max(rate, self._pace.now) if rate > 1.0 else 1.0
 
     def _choose(self, drafted: Sequence[Evidence], copied: Sequence[Evidence]) -> Choice:
         """How a draft goes on: a token of the model, copying to the end, or not at all.
@@ -263,7 +270,7 @@ class Controller:
             return "draft" if not j and self._each + self._late <= _PROBE_SHARE * self._idle else "stop"
         for evidence in drafted[len(model.known) :]:
             model.add(self.calibration.chance(evidence))
-        pace = min(self._pace, model.believed) if j else 1.0
+        pace = min(self._pace.now, model.believed) if j else 1.0
         now, going_on = model.value(pace), model.value_of_drawing(pace)
         if j and copied and "suffix" in self._active and self.calibration.chance(copied[0]) >= _SURE:
             following = chances(self.calibration, copied, repeat("suffix"), self._limit - j)
@@ -278,7 +285,7 @@ class Controller:
 
         Its nodes are taken to be typical; it costs a pass over all that is there.
         """
-        each, pace = self._each, max(1.0, self._pace)
+        each, pace = self._each, self._pace.now
         if self._is_off("draft"):
             return tree, not tree.tokens and each + self._late <= _PROBE_SHARE * self._idle
         if not tree.tokens:
@@ -323,8 +330,9 @@ class Controller:
             self.expected()
         self._idle = 0.0 if drew else self._idle + outcome.emitted
         if not n and not drew:
-            self._ledger.add(outcome.emitted, float(outcome.emitted))
-            self._keep_pace(outcome.emitted, float(outcome.emitted))
+            asking = min(outcome.t_propose / self.cost.plain, _ASKING)
+            self._ledger.add(outcome.emitted, outcome.emitted + asking)
+            self._pace.add(outcome.emitted, float(outcome.emitted))
             return
         if n:
             self._taken, self._depth = outcome.draft.sources[0], n
@@ -332,11 +340,7 @@ class Controller:
         cost = (counted + outcome.t_propose + outcome.t_other) / self.cost.plain
         self._ledger.add(outcome.emitted, cost)
         if drew:
-            self._keep_pace(outcome.emitted, cost)
-
-    def _keep_pace(self, tokens: int, cost: float) -> None:
-        self._pace_tokens = _MEMORY * self._pace_tokens + tokens
-        self._pace_cost = _MEMORY * self._pace_cost + cost
+            self._pace.add(outcome.emitted, cost)
 
     def _is_off(self, source: Source) -> bool:
         """Wrong from the first token so often in a row that only probes are worth making.
@@ -359,11 +363,6 @@ class Controller:
         learn(self.calibration, offer)
 
     @property
-    def _pace(self) -> float:
-        """Tokens per plain token's time of late, without copying alone, at least 1."""
-        return max(1.0, (self._pace_tokens + 2.0) / (self._pace_cost + 2.0))
-
-    @property
     def saved(self) -> float:
         """Plain tokens' worth of time saved in this answer."""
         return self._ledger.saved
@@ -374,11 +373,10 @@ class Controller:
             return Status(False, "none", 0, "switched off")
         if self._most < 1:
             return Status(False, "none", 0, "no row count above 1 is allowed")
-        ledger = self._ledger
         figures = {
-            "saved_tokens": ledger.saved,
-            "budget_tokens": ledger.budget,
-            "pace": self._pace,
+            "saved_tokens": self._ledger.saved,
+            "budget_tokens": self._ledger.budget,
+            "pace": self._pace.now,
             "plain_seconds": self.cost.plain,
             "draft_token_cost": self._each,
             "drafting_rate": self.calibration.drafting,
@@ -387,10 +385,10 @@ class Controller:
             wrong = min(self._missed[source] for source in self._active)
             why = f"the last {wrong} drafts were wrong from their first token"
             return Status(False, self._taken, 0, why, figures)
-        if self._drafted and (ledger.saved > 0.0 or self._rounds - self._last <= _RECENT):
-            side = "ahead of" if ledger.saved >= 0.0 else "behind"
+        if self._drafted and (self.saved > 0.0 or self._rounds - self._last <= _RECENT):
+            side = "ahead of" if self.saved >= 0.0 else "behind"
             share = f"drafted in {self._drafted} of {self._rounds} rounds"
-            why = f"{share}, {abs(ledger.saved):.1f} tokens {side} plain"
+            why = f"{share}, {abs(self.saved):.1f} tokens {side} plain"
             return Status(True, self._taken, self._depth, why, figures)
         if "draft" in self._sources and "draft" not in self._active:
             why = f"a token of the draft model costs {self._each:.2f} of the target's, too much to pay here"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from edgespec.control.cost import MOST_ROWS, CostModel
 from edgespec.control.ledger import Bets, Branches
 from edgespec.control.survival import Calibration, table_of
 from edgespec.types import Draft, Evidence, Offer, Source
@@ -41,10 +42,20 @@ def bets(calibration: Calibration, draft: Draft, most: int) -> tuple[NDArray[np.
     return order, Branches(survival[order], depth[order])
 
 
-def hopeless(calibration: Calibration, draft: Draft, row: float) -> bool:
-    """Is no first token as likely as a row costs, where rows are cheapest? No node is likelier than those."""
-    first = (i for i, parent in enumerate(draft.parents) if parent < 0)
-    return all(calibration.chance(draft.evidence[i], table_of(draft.sources[i], False)) < row for i in first)
+def reach(calibration: Calibration, draft: Draft, cost: CostModel) -> int:
+    """How many tokens of a chain that cost nothing are worth weighing; 0 if it loses at any length.
+
+    Those that are reached less often than half of what a row costs where rows are cheapest are not.
+    """
+    alive, emitted, pays, relative, least = 1.0, 1.0, False, cost.relative, 0.5 * cost.row
+    n = 0
+    for n, (why, source) in enumerate(zip(draft.evidence, draft.sources, strict=True), 1):
+        alive *= calibration.chance(why, table_of(source, False))
+        emitted += alive
+        pays = pays or emitted > relative[n + 1]
+        if alive < least or n + 1 == MOST_ROWS:
+            break
+    return n if pays else 0
 
 
 def learn(calibration: Calibration, offer: Offer) -> None:

@@ -39,11 +39,19 @@ class Ledger:
         """Tokens' worth of time that may be lost now without falling under the floor."""
         return self.saved + _SHARE * max(self.emitted + 1, _LIKELY_TOKENS)
 
+    @property
+    def _last(self) -> float:
+        """What the worst case may take beyond the budget."""
+        return (1.0 / FLOOR - 1.0) * max(self.emitted + 1, _LEAST_TOKENS) + self.saved - self.budget
+
+    def bears(self, cost: float) -> bool:
+        """May a round that costs so much be tried at all, whatever it promises?"""
+        return cost - 1.0 - self.budget <= max(self._last, 0.0)
+
     def allows(self, cost: NDArray[np.float64], bets: Bets) -> NDArray[np.bool_]:
         """Which drafts of n = 1, 2, ... tokens may be tried. `cost`: of the whole round, `[n]`."""
         emitted = self.emitted + 1
-        worst = cost - 1.0 - self.budget
-        last = (1.0 / FLOOR - 1.0) * max(emitted, _LEAST_TOKENS) + self.saved - self.budget
+        worst, last = cost - 1.0 - self.budget, self._last
         above: NDArray[np.bool_] = worst <= max(last, 0.0)
         if last <= 0.0 or worst.min() > last:
             return above

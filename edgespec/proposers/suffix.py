@@ -10,7 +10,6 @@ from edgespec.types import NO_DRAFT, Draft, Evidence, Plan, Source, Tokens, Verd
 _WIDTH = 3
 _LEAST_WEIGHT = 0.03
 """Of a branch that is not its match's most frequent continuation."""
-_LONG = 8
 _HOPELESS, _DOUBT = 0.01, 0.68
 """A match of n tokens goes on as before with a chance of about 1 - 0.68 / n^0.75."""
 _SUMMED = 16
@@ -86,11 +85,11 @@ class Match:
         return tokens, evidence
 
 
-def tree(match: Match, most: int, least: float) -> Draft:
+def tree(match: Match, most: int) -> Draft:
     """What follows a match, branching where it went on in several ways: the likeliest nodes first.
 
     A node's weight is the product of the shares on its path, as in SuffixDecoding, and of what a match of
-    that length is worth; hopeless nodes are left out, and behind short matches those under `least`.
+    that length is worth; hopeless nodes are left out.
     """
     tokens: list[int] = []
     parents: list[int] = []
@@ -100,8 +99,7 @@ def tree(match: Match, most: int, least: float) -> Draft:
     def add(parent: int, weight: float, at: Match) -> None:
         for rank, (token, why) in enumerate(at.continuations(_WIDTH)):
             share = weight * why[1] * (1.0 - _DOUBT * why[0] ** -0.75)
-            needed = max(_LEAST_WEIGHT if rank else _HOPELESS, least if why[0] < _LONG else 0.0)
-            if share >= needed:
+            if share >= (_LEAST_WEIGHT if rank else _HOPELESS):
                 heappush(heap, (-share, len(tokens) + rank, parent, token, why, at))
 
     add(-1, 1.0, match)
@@ -178,6 +176,6 @@ class SuffixAhead:
 
 def _following(match: Match, plan: Plan) -> Draft:
     if plan.tree:
-        return tree(match, plan.max_draft, plan.least)
+        return tree(match, plan.max_draft)
     tokens, evidence = match.run(plan.max_draft)
     return chain(tokens, "suffix", evidence) if tokens else NO_DRAFT

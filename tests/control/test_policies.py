@@ -383,6 +383,32 @@ def test_status_says_that_no_draft_was_likely_enough():
     assert "likely enough" in policy.status.reason
 
 
+def test_asking_proposers_counts_in_plain_rounds_too():
+    policy = controller(("suffix",), CURVES["steep"])
+    policy.begin()
+    for _ in range(20):
+        policy.plan(16)
+        policy.observe(round_of(NO_DRAFT, 0, 1.0, t_propose=0.02))
+    assert policy.saved == pytest.approx(-0.4)
+
+
+@pytest.mark.parametrize(("curve", "branches"), [("flat", True), ("linear", False), ("steep", False)])
+def test_branches_are_drafted_only_where_rows_are_cheap(curve, branches):
+    policy = controller(("suffix",), CURVES[curve], trees=True)
+    policy.begin()
+    assert policy.plan(16, True).tree == branches
+
+
+def test_drafts_that_lose_at_any_length_are_left_out_and_sure_ones_kept_whole():
+    policy = controller(("suffix",), CURVES["linear"])
+    policy.begin()
+    policy.plan(16)
+    assert not policy.trim(copied(*[UNLIKELY] * 8)).tokens
+    policy.observe(round_of(copied(*[SURE] * 8), 8, CURVES["linear"](9)))
+    policy.plan(16)
+    assert len(policy.trim(copied(*[SURE] * 12))) == 12
+
+
 def test_on_a_machine_that_is_busier_than_it_was_drafts_that_are_right_earn_from_the_first_on():
     policy = controller(("suffix",), CURVES["linear"])
     policy.begin()
