@@ -1,5 +1,7 @@
 """Passes that tests of backends make."""
 
+from pathlib import Path
+
 import numpy as np
 
 
@@ -20,3 +22,18 @@ def plain(backend, tokens):
 def wrong(backend, tokens):
     """Ids that are not these, so that a draft of them is wrong."""
     return [(token + 1) % backend.n_vocab for token in tokens]
+
+
+def again_and_again(backend, tokens):
+    length = backend.length
+    while True:
+        backend.forward(tokens, rows="last")
+        backend.truncate(length)
+
+
+def resident() -> int:
+    """Bytes of memory that this process occupies; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    except OSError:
+        return 0

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from edgespec.text.stream import TokenStream
 from edgespec.text.vocabulary import compare
 from edgespec.types import SamplingSettings
 from tests.backends import subjects
-from tests.backends.passes import extend, plain, wrong
+from tests.backends.passes import again_and_again, extend, plain, resident, wrong
 from tests.backends.reference import agreement, forced
 
 pytestmark = pytest.mark.model
@@ -295,13 +294,6 @@ def test_the_context_can_be_filled_to_its_last_token(subject):
     backend.close()
 
 
-def again_and_again(backend, tokens):
-    length = backend.length
-    while True:
-        backend.forward(tokens, rows="last")
-        backend.truncate(length)
-
-
 def test_abort_stops_a_pass_and_appends_nothing(subject, backend):
     ids = subject.ids
     extend(backend, ids[:20])
@@ -324,14 +316,6 @@ def test_abort_stops_a_pass_and_appends_nothing(subject, backend):
         backend.forward([1])
     backend.abort(False)
     assert np.array_equal(plain(backend, ids[20:22]), alone)
-
-
-def resident() -> int:
-    """Bytes of memory that this process occupies; 0 where the system does not tell."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-    except OSError:
-        return 0
 
 
 def test_open_and_close_again_without_leaks(subject):
