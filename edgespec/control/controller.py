@@ -330,7 +330,7 @@ class Controller:
             self.expected()
         self._idle = 0.0 if drew else self._idle + outcome.emitted
         if not n and not drew:
-            asking = min(outcome.t_propose / self.cost.plain, _ASKING)
+            asking = min(max(outcome.t_propose / self.cost.plain - _PROBE_SHARE, 0.0), _ASKING)
             self._ledger.add(outcome.emitted, outcome.emitted + asking)
             self._pace.add(outcome.emitted, float(outcome.emitted))
             return

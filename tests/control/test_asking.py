@@ -24,13 +24,17 @@ def test_status_says_that_no_draft_was_likely_enough():
     assert "likely enough" in policy.status.reason
 
 
-def test_asking_proposers_counts_in_plain_rounds_too():
+def test_asking_proposers_counts_in_plain_rounds_where_it_takes_more_than_a_hundredth():
     policy = controller(("suffix",), CURVES["steep"])
     policy.begin()
     for _ in range(20):
         policy.plan(16)
         policy.observe(round_of(NO_DRAFT, 0, 1.0, t_propose=0.02))
-    assert policy.saved == pytest.approx(-0.4)
+    assert policy.saved == pytest.approx(-0.2)
+    for _ in range(20):
+        policy.plan(16)
+        policy.observe(round_of(NO_DRAFT, 0, 1.0, t_propose=0.01))
+    assert policy.saved == pytest.approx(-0.2)
 
 
 @pytest.mark.parametrize(("curve", "branches"), [("flat", True), ("linear", False), ("steep", False)])
