@@ -79,11 +79,7 @@ def choose(
         off = spec != "off" and not wanted(draft)
         return Pair(reason="--draft none" if off else f"none is used with --spec {spec}")
     if str(draft).lower() != AUTO:
-        try:
-            opened = resolve()
-        except UNUSABLE as error:
-            raise DraftError(f"the draft model cannot be used: {error}") from error
-        return Pair(opened.path, opened.header, True, f"{opened.path.name}: it was asked for")
+        return _named(resolve, DRAFT)
     pair = best(target.path, target.header)
     if pair.path is None and "draft" in spec.split(","):
         raise DraftError(f"--spec draft needs a draft model, give one with --draft MODEL: {pair.reason}")
@@ -98,11 +94,15 @@ def smaller(
         return Pair()
     if pair.path is None:
         raise DraftError(f"--cascade needs a draft model, give one with --draft MODEL: {pair.reason}")
+    return _named(resolve, CASCADE)
+
+
+def _named(resolve: Callable[[], hub.Opened], what: str) -> Pair:
     try:
         opened = resolve()
     except UNUSABLE as error:
-        raise DraftError(f"{CASCADE} cannot be used: {error}") from error
-    return Pair(opened.path, opened.header, True, "it was asked for")
+        raise DraftError(f"{what} cannot be used: {error}") from error
+    return Pair(opened.path, opened.header, True, f"{opened.path.name}: it was asked for")
 
 
 @dataclass(frozen=True, slots=True)

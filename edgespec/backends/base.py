@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from edgespec.errors import RollbackError
 from edgespec.types import FloatArray, Tokens
 
 LoadMode = Literal["auto", "none", "mmap", "mlock"]
@@ -79,6 +80,16 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def cut(backend: Backend, length: int) -> int:
+    """Cut a cache to `length`, or to nothing where it cannot be cut. Returns what it then holds."""
+    try:
+        backend.truncate(length)
+    except RollbackError:
+        backend.truncate(0)
+        return 0
+    return length
 
 
 class Vocabulary(Protocol):

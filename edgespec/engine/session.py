@@ -9,11 +9,11 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from edgespec.backends.base import Backend
+from edgespec.backends.base import Backend, cut
 from edgespec.control.base import Policy
 from edgespec.engine.step import Decoder, Judge, ProposerError, Run, VerifyMode
 from edgespec.engine.teaching import Teaching
-from edgespec.errors import BackendError, Cancelled, PromptTooLongError, RollbackError, UsageError
+from edgespec.errors import BackendError, Cancelled, PromptTooLongError, UsageError
 from edgespec.proposers.base import Proposer, Sampling
 from edgespec.sampling import Sampler
 from edgespec.text.stream import TokenStream
@@ -295,12 +295,7 @@ class Session:
 
     def _cut(self, length: int) -> None:
         """Cut the cache to `length`, or to nothing where it cannot be cut."""
-        try:
-            self._backend.truncate(length)
-        except RollbackError:
-            length = 0
-            self._backend.truncate(0)
-        del self._tokens[length:]
+        del self._tokens[cut(self._backend, length) :]
 
     def _settle(self, length: int) -> None:
         self._cut(min(length, len(self._tokens)))

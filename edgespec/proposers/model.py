@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from edgespec.backends.base import Backend
-from edgespec.errors import RollbackError
+from edgespec.backends.base import Backend, cut
 from edgespec.proposers.base import Drawn, Quick
 from edgespec.proposers.branching import Child, branched
 from edgespec.proposers.guided import Guide, guided, others
@@ -170,11 +169,7 @@ class ModelProposer:
         """Cut the cache to what is the beginning of `text`, its last token left out. Returns its length."""
         same = min(common_prefix(self._cached, text), len(text) - 1)
         if same < self._backend.length:
-            try:
-                self._backend.truncate(same)
-            except RollbackError:
-                same = 0
-                self._backend.truncate(0)
+            same = cut(self._backend, same)
         del self._cached[same:]
         return same
 

@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Literal
 
-from edgespec.backends.base import Backend
-from edgespec.errors import RollbackError
+from edgespec.backends.base import Backend, cut
 from edgespec.proposers.cutting import Reader, Retokenisation, complete
 from edgespec.proposers.guided import Guide
 from edgespec.proposers.suffix import Match
@@ -146,11 +145,7 @@ class RetokenisedProposer:
         """Bring the cache to exactly these tokens. The rows after the last of them, `[rows, n_vocab]`."""
         same = min(common_prefix(self._cached, read), self._backend.length, len(read) - rows)
         if same < len(self._cached):
-            try:
-                self._backend.truncate(same)
-            except RollbackError:
-                same = 0
-                self._backend.truncate(0)
+            same = cut(self._backend, same)
             del self._cached[same:]
         fresh = read[same:]
         if rows > 1 and len(fresh) > self._backend.capabilities.max_rows:
